@@ -1,0 +1,237 @@
+"""Arrays of semaphores, which must be indexed before use."""
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Never,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    final,
+    overload,
+)
+
+import jax
+import numpy as np
+
+from safepallas import _compat, _errors
+from safepallas._handles import BarrierSemaphore, DmaSemaphore, Handle, Semaphore, make
+from safepallas._refs import RawRef
+from safepallas._scope import Aux, Origin, Part, Scope
+
+S_co = TypeVar("S_co", bound=Semaphore | BarrierSemaphore | DmaSemaphore, covariant=True)
+Shape_co = TypeVar("Shape_co", bound="tuple[int, ...]", covariant=True)
+Index: TypeAlias = int | np.integer[Any] | jax.Array
+
+MAX_RANK = 4
+
+
+class ArrayIndexer(Generic[S_co, Shape_co]):
+    """What ``array.at`` is: index it, as ``ref.at`` of Pallas."""
+
+    __slots__ = ()
+
+    # fmt: off
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int]]", i: Index, /) -> S_co: ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int]]", i: tuple[Index, Index], /) -> S_co: ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: tuple[Index, Index, Index], /) -> S_co: ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index, Index, Index], /) -> S_co: ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int, int]]": ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: tuple[Index, Index], /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int, int, int]]": ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index], /) -> "SemaphoreArray[S_co, tuple[int, int]]": ...
+    @overload
+    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index, Index], /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    # fmt: on
+    def __getitem__(self, i: Any, /) -> Any:
+        return element(cast("SemaphoreArray[Any, Any]", self), i)
+
+
+@final
+class SemaphoreArray(ArrayIndexer[S_co, Shape_co]):
+    """Semaphores of one kind in an array of rank 1 to 4. Index it before use.
+
+    ``array.at[i, j]`` is an element, ``array.at[i]`` of a rank 2 array an array of rank 1, and
+    ``array[i]`` is short for ``array.at[i]``. An index is an int (negative counts from the end) or
+    a traced integer scalar; an int out of bounds raises `IndexRangeError` while tracing, a traced
+    one cannot be checked. Iterating gives the elements, or the arrays of lower rank.
+
+    `Shape` follows NumPy's convention: ``SemaphoreArray[sp.DmaSemaphore, tuple[int, int]]`` is of
+    rank 2. It comes from ``sp.dma_semaphore(2, 3)`` in a scope, or from `adopt`. Calling the class
+    raises `TypeError`.
+
+    Example::
+
+        def kernel(x: sp.Ref, o: sp.Ref, sems: sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]):
+            sp.async_copy(x, o, sems.at[0]).wait()
+    """
+
+    __slots__ = ("_cls", "_origin", "_ref", "_scope", "_shape", "_vetted")
+
+    _cls: type[Handle]
+    _ref: Any
+    _shape: tuple[int, ...]
+    _origin: Origin | Part
+    _scope: Scope
+    _vetted: bool
+
+    def __init__(self, never: Never, /) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise _errors.constructed("SemaphoreArray", "sp.dma_semaphore(n)")
+
+    @property
+    def shape(self) -> Shape_co:
+        """The number of semaphores along each dimension."""
+        return cast(Shape_co, self._shape)
+
+    @property
+    def ref(self) -> RawRef:
+        """The raw Pallas ref: the way back to raw Pallas.
+
+        Raises `ScopeEndedError` after the scope that allocated the semaphores.
+        """
+        if not self._scope.alive:
+            raise _errors.scope_ended(".ref", str(self), self._scope.label)
+        return cast(RawRef, self._ref)
+
+    @property
+    def at(self) -> ArrayIndexer[S_co, Shape_co]:
+        """Index it for an element or an array of lower rank: ``array.at[i]``."""
+        return self
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    @overload
+    def __iter__(self: "SemaphoreArray[S_co, tuple[int]]") -> Iterator[S_co]: ...
+    @overload
+    def __iter__(
+        self: "SemaphoreArray[S_co, tuple[int, int]]",
+    ) -> "Iterator[SemaphoreArray[S_co, tuple[int]]]": ...
+    @overload
+    def __iter__(
+        self: "SemaphoreArray[S_co, tuple[int, int, int]]",
+    ) -> "Iterator[SemaphoreArray[S_co, tuple[int, int]]]": ...
+    @overload
+    def __iter__(
+        self: "SemaphoreArray[S_co, tuple[int, int, int, int]]",
+    ) -> "Iterator[SemaphoreArray[S_co, tuple[int, int, int]]]": ...
+    def __iter__(self) -> Iterator[Any]:
+        return (element(self, i) for i in range(self._shape[0]))
+
+    def __str__(self) -> str:
+        return f"SemaphoreArray[{self._cls.__name__}] of shape {self._shape} {self._origin}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    if not TYPE_CHECKING:  # checkers reject these, and say it better without them
+
+        def __init_subclass__(cls, **kwargs):
+            raise TypeError("SemaphoreArray is final: it cannot be subclassed.")
+
+        def __bool__(self):
+            raise _errors.used_as_value(str(self), "has no truth value")
+
+        def __contains__(self, item):
+            raise _errors.used_as_value(str(self), "cannot be searched")
+
+        __jax_array__ = Handle.__jax_array__
+        __array__ = Handle.__array__
+        __eq__ = Handle.__eq__
+        __hash__ = object.__hash__
+
+
+def make_array(
+    cls: type[Handle],
+    ref: Any,
+    shape: tuple[int, ...],
+    origin: Origin | Part,
+    scope: Scope,
+    *,
+    vetted: bool = True,
+) -> "SemaphoreArray[Any, Any]":
+    """An array on `ref`, which the caller knows to hold semaphores of the class's kind."""
+    array: SemaphoreArray[Any, Any] = object.__new__(SemaphoreArray)
+    array._cls = cls
+    array._ref = ref
+    array._shape = shape
+    array._origin = origin
+    array._scope = scope
+    array._vetted = vetted
+    return array
+
+
+def _checked_index(array: "SemaphoreArray[Any, Any]", axis: int, index: Any) -> Any:
+    """The index to hand to Pallas; Python and NumPy ints within bounds and from zero up."""
+    size = array._shape[axis]
+    if isinstance(index, jax.Array):
+        if index.ndim or not np.issubdtype(index.dtype, np.integer):
+            raise _errors.index_type(str(array), f"an array {_errors.short_type(index)}")
+        if _compat.is_tracer(index):
+            return index
+        number = int(index)
+    elif isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        number = index = operator.index(index)
+    else:
+        raise _errors.index_type(str(array), f"{type(index).__name__} {index!r}")
+    if not -size <= number < size:
+        raise _errors.index_range(str(array), axis, number, size)
+    return index if number >= 0 else index + size
+
+
+def element(array: "SemaphoreArray[Any, Any]", index: Any) -> Any:
+    """``array.at[index]``."""
+    if not array._scope.alive:
+        raise _errors.scope_ended("indexing", str(array), array._scope.label)
+    shape = array._shape
+    given: tuple[Any, ...] = index if type(index) is tuple else (index,)
+    count = len(given)
+    if not 0 < count <= len(shape):
+        if not given:
+            raise _errors.no_indices(str(array))
+        raise _errors.too_many_indices(str(array), len(shape), count)
+    # The one that kernels write most, without the general check.
+    if count == 1 and type(index) is int and 0 <= index < shape[0]:
+        checked: Any = index
+    else:
+        given = tuple(_checked_index(array, axis, i) for axis, i in enumerate(given))
+        checked = given[0] if count == 1 else given
+    ref = array._ref.at[checked]
+    origin = Part(array._origin, given)
+    if count == len(shape):
+        return make(array._cls, ref, origin, array._scope, vetted=array._vetted)
+    return make_array(array._cls, ref, shape[count:], origin, array._scope, vetted=array._vetted)
+
+
+def _flatten(array: "SemaphoreArray[Any, Any]") -> tuple[tuple[Any], Any]:
+    return (array._ref,), (array._cls, array._shape, Aux(array._origin, array._scope))
+
+
+def _flatten_with_keys(array: "SemaphoreArray[Any, Any]") -> tuple[tuple[tuple[Any, Any]], Any]:
+    (ref,), aux = _flatten(array)
+    return ((jax.tree_util.GetAttrKey("ref"), ref),), aux
+
+
+def _unflatten(aux: Any, children: Iterable[Any]) -> "SemaphoreArray[Any, Any]":
+    cls, shape, rest = aux
+    (ref,) = children
+    return make_array(cls, ref, shape, rest.origin, rest.scope, vetted=False)
+
+
+jax.tree_util.register_pytree_with_keys(SemaphoreArray, _flatten_with_keys, _unflatten, _flatten)

@@ -1,0 +1,90 @@
+"""The checks that operations make while tracing, in their order.
+
+Is it a handle, is it alive, is it of the kind, is it scalar, are the values in range.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from safepallas import _compat, _errors
+from safepallas._arrays import SemaphoreArray
+from safepallas._errors import INT32_MAX
+from safepallas._handles import Handle
+from safepallas._kinds import OPERATIONS, Kind, kind_of
+
+
+def describe(x: Any) -> str:
+    """What `x` is, in the words of a message."""
+    if isinstance(x, (Handle, SemaphoreArray)):
+        return str(x)
+    ref = _compat.ref_type(x)
+    if ref is not None:
+        kind = kind_of(ref.dtype)
+        if kind is not None:
+            return f"a raw Pallas ref to a {kind.name} semaphore ({_errors.short_type(ref)})"
+        return f"a raw Pallas ref ({_errors.short_type(ref)})"
+    if isinstance(x, (jax.Array, np.ndarray)):
+        return f"an array {_errors.short_type(x)}"
+    text = repr(x)
+    return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def handles_of(kinds: tuple[Kind, ...]) -> str:
+    return " or ".join(kind.handle for kind in kinds)
+
+
+def vet(sem: Any, op: str, arg: str) -> None:
+    """Refuse what `op` cannot take as its argument `arg`.
+
+    Operations call it only where their own quick test fails: type, scope and `_vetted` of an
+    allocated handle say all there is to know.
+    """
+    kinds = OPERATIONS[op, arg]
+    expected = handles_of(kinds)
+    is_array = isinstance(sem, SemaphoreArray)
+    if not is_array and not isinstance(sem, Handle):
+        raise _errors.not_a_semaphore(op, arg, expected, describe(sem))
+    if not sem._scope.alive:
+        raise _errors.scope_ended(op, str(sem), sem._scope.label)
+    kind = (sem._cls if is_array else type(sem))._kind
+    ref = None if sem._vetted else _compat.ref_type(sem._ref)
+    if ref is not None:
+        actual = kind_of(ref.dtype)
+        if actual is None:
+            got = f"{sem}, which holds {describe(sem._ref)}"
+            raise _errors.not_a_semaphore(op, arg, expected, got)
+        if actual is not kind:
+            got = f"{sem}, which holds {describe(sem._ref)}"
+            raise _errors.wrong_kind(op, arg, expected, got, actual.mend)
+    elif not sem._vetted:
+        got = f"{sem}, which holds {describe(sem._ref)}"
+        raise _errors.not_a_semaphore(op, arg, expected, got)
+    if kind not in kinds:
+        raise _errors.wrong_kind(op, arg, expected, str(sem), kind.mend)
+    shape = sem._shape if is_array else ref.shape if ref is not None else ()
+    if shape:
+        rank = len(shape)
+        indices = ", ".join("ijkl"[:rank])
+        raise _errors.not_scalar(op, arg, expected, str(sem), f"{sem._origin.name}.at[{indices}]")
+    sem._vetted = True
+
+
+def amount(value: Any, op: str, arg: str, sem: Handle, low: int) -> Any:
+    """An amount to signal or to wait for: int32, at least `low`; traced ones as they are."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+    elif (
+        isinstance(value, (jax.Array, np.ndarray))
+        and value.ndim == 0
+        and np.issubdtype(value.dtype, np.integer)
+    ):
+        if _compat.is_tracer(value):
+            return value  # Pallas casts it to int32
+        number = int(value)
+    else:
+        raise _errors.amount_type(op, arg, str(sem), describe(value))
+    if not low <= number <= INT32_MAX:
+        raise _errors.amount_range(op, arg, str(sem), number, low)
+    return value

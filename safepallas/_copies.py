@@ -1,0 +1,282 @@
+"""Copies: local and remote, made, started and waited for."""
+
+from typing import Any, Never, Self, final
+
+from jax.experimental.pallas import tpu as pltpu
+
+from safepallas import _compat, _errors
+from safepallas._checks import describe, vet
+from safepallas._devices import DeviceId, resolve
+from safepallas._handles import DmaSemaphore
+from safepallas._kinds import kind_of
+from safepallas._refs import Ref
+
+
+def _data_type(ref: Any, op: str, arg: str) -> _compat.RefType:
+    ref_type = _compat.ref_type(ref)
+    if ref_type is None or kind_of(ref_type.dtype) is not None:
+        raise _errors.not_a_ref(op, arg, describe(ref))
+    return ref_type
+
+
+def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
+    """Refuse ends that are not refs to the same number of the same elements."""
+    a, b = _data_type(src, op, "src"), _data_type(dst, op, "dst")
+    if a is b:
+        return
+    if a.shape != b.shape and not _may_be_equal(a.shape, b.shape):
+        what = "shape"
+    elif a.dtype != b.dtype:
+        what = "dtype"
+    else:
+        return
+    raise _errors.copy_mismatch(op, _errors.short_type(a), _errors.short_type(b), what, str(sem))
+
+
+def _may_be_equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Whether two shapes agree as far as their sizes are known while tracing."""
+    return len(a) == len(b) and all(
+        m == n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int)
+    )
+
+
+def _vet_dma(sem: Any, op: str, arg: str) -> None:
+    if not (type(sem) is DmaSemaphore and sem._scope.alive and sem._vetted):
+        vet(sem, op, arg)
+
+
+class _Copy:
+    """What local and remote copies share."""
+
+    __slots__ = ("_raw", "_sems")
+
+    _raw: Any  # pltpu's descriptor
+    _sems: tuple[DmaSemaphore, ...]
+
+    def __init__(self, never: Never, /) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        maker = "sp.make_async_copy" if cls is LocalCopy else "sp.make_async_remote_copy"
+        raise TypeError(f"{cls.__name__} cannot be constructed: call {maker}(...).")
+
+    def _check_alive(self, method: str) -> None:
+        for sem in self._sems:
+            if not sem._scope.alive:
+                raise _errors.scope_ended(method, str(sem), sem._scope.label)
+
+    def start(self, priority: int = 0, *, add: bool = False) -> None:
+        """Start the copy.
+
+        Args:
+            priority: of the DMA, from 0 up; what values mean is the chip's.
+            add: add to the destination instead of overwriting it, where the chip can.
+
+        Raises:
+            ScopeEndedError: after the scope of its semaphore.
+            CopyOptionError: for a `priority` that is no int from 0 up, or an `add` that is no bool.
+        """
+        self._check_alive("start")
+        options: tuple[Any, Any] = (priority, add)
+        if type(options[0]) is not int or priority < 0:
+            got, sem = describe(priority), str(self._sems[-1])
+            raise _errors.copy_option("start", "priority", "an int from 0 up", got, sem)
+        if type(options[1]) is not bool:
+            got, sem = describe(add), str(self._sems[-1])
+            raise _errors.copy_option("start", "add", "True or False", got, sem)
+        self._raw.start(priority=priority, add=add)
+
+    def wait(self) -> None:
+        """Wait until the copy is complete; for a remote one, both its sending and a receiving.
+
+        It need not be the object that started the copy: the semaphore and the sizes matter.
+
+        Raises:
+            ScopeEndedError: after the scope of its semaphore.
+        """
+        self._check_alive("wait")
+        self._raw.wait()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {', '.join(map(str, self._sems))}>"
+
+
+@final
+class LocalCopy(_Copy):
+    """A copy between two refs of this device, from `make_async_copy` or `async_copy`."""
+
+    __slots__ = ()
+
+
+@final
+class RemoteCopy(_Copy):
+    """A copy to another device, from `make_async_remote_copy` or `async_remote_copy`."""
+
+    __slots__ = ()
+
+    def wait_send(self) -> None:
+        """Wait until the source has been read: it may be written again.
+
+        Raises:
+            ScopeEndedError: after the scope of its semaphore.
+        """
+        self._check_alive("wait_send")
+        self._raw.wait_send()
+
+    def wait_recv(self) -> None:
+        """Wait until as many bytes as the destination holds have arrived here.
+
+        Raises:
+            ScopeEndedError: after the scope of its semaphore.
+        """
+        self._check_alive("wait_recv")
+        self._raw.wait_recv()
+
+
+def _made(cls: type[Any], raw: Any, *sems: DmaSemaphore) -> Any:
+    copy: Any = object.__new__(cls)
+    copy._raw = raw
+    copy._sems = sems
+    return copy
+
+
+def _local(src: Any, dst: Any, sem: Any, op: str) -> LocalCopy:
+    _vet_dma(sem, op, "sem")
+    _check_ends(src, dst, op, sem)
+    return _made(LocalCopy, pltpu.make_async_copy(src, dst, sem._ref), sem)  # type: ignore[no-any-return]
+
+
+def _remote(
+    src: Any, dst: Any, send_sem: Any, recv_sem: Any, device_id: Any, op: str
+) -> RemoteCopy:
+    _vet_dma(send_sem, op, "send_sem")
+    _vet_dma(recv_sem, op, "recv_sem")
+    _check_ends(src, dst, op, recv_sem)
+    where = resolve(device_id, op, recv_sem)
+    raw = pltpu.make_async_remote_copy(src, dst, send_sem._ref, recv_sem._ref, where)
+    return _made(RemoteCopy, raw, send_sem, recv_sem)  # type: ignore[no-any-return]
+
+
+def make_async_copy(src: Ref, dst: Ref, sem: DmaSemaphore) -> LocalCopy:
+    """Describe a copy on this device; start it, and wait for it, with the methods of the result.
+
+    Lowers to ``pltpu.make_async_copy``.
+
+    Args:
+        src: a ref, or a view of one (``ref.at[...]``).
+        dst: the same, of the same shape and dtype.
+        sem: receives as many bytes as are copied. Several copies may share it.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
+        NotARefError: where an end is an array, a tuple or a semaphore.
+        CopyMismatchError: where the ends differ in shape or dtype.
+
+    Example::
+
+        copy = sp.make_async_copy(x.at[0], buffer, sem)
+        copy.start()
+        copy.wait()
+    """
+    return _local(src, dst, sem, "make_async_copy")
+
+
+def async_copy(
+    src: Ref, dst: Ref, sem: DmaSemaphore, *, priority: int = 0, add: bool = False
+) -> LocalCopy:
+    """Start a copy on this device. As `make_async_copy`, then ``start(priority, add=add)``.
+
+    Raises:
+        SemaphoreError: as `make_async_copy` and `LocalCopy.start`.
+
+    Example::
+
+        sp.async_copy(x, o, sem).wait()
+    """
+    copy = _local(src, dst, sem, "async_copy")
+    copy.start(priority, add=add)
+    return copy
+
+
+def make_async_remote_copy(
+    src: Ref, dst: Ref, send_sem: DmaSemaphore, recv_sem: DmaSemaphore, device_id: DeviceId
+) -> RemoteCopy:
+    """Describe a copy to another device; start it, and wait, with the methods of the result.
+
+    Lowers to ``pltpu.make_async_remote_copy`` with mesh coordinates.
+
+    Args:
+        src: a ref of this device, or a view of one.
+        dst: a ref of the same shape and dtype: the one of that name on the other device.
+        send_sem: receives the bytes on this device, when the source has been read.
+        recv_sem: receives the bytes on the other device, when the destination is written.
+        device_id: as in `signal`; required.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
+        NotARefError, CopyMismatchError: as `make_async_copy`.
+        DeviceIdTypeError, DeviceIdError: for `device_id`.
+
+    Example::
+
+        copy = sp.make_async_remote_copy(x, o, s.send, s.recv.at[0], {"x": right})
+        copy.start()
+        copy.wait_send()
+        copy.wait_recv()
+    """
+    return _remote(src, dst, send_sem, recv_sem, device_id, "make_async_remote_copy")
+
+
+def async_remote_copy(
+    src: Ref, dst: Ref, send_sem: DmaSemaphore, recv_sem: DmaSemaphore, device_id: DeviceId
+) -> RemoteCopy:
+    """Start a copy to another device. As `make_async_remote_copy`, then ``start()``.
+
+    Raises:
+        SemaphoreError: as `make_async_remote_copy`.
+
+    Example::
+
+        sp.async_remote_copy(x, o, s.send, s.recv.at[0], {"x": right}).wait()
+    """
+    copy = _remote(src, dst, send_sem, recv_sem, device_id, "async_remote_copy")
+    copy.start()
+    return copy
+
+
+def sync_copy(src: Ref, dst: Ref) -> None:
+    """Copy on this device, and wait for it. Its semaphore is its own.
+
+    Lowers to ``pltpu.sync_copy``.
+
+    Raises:
+        NotARefError, CopyMismatchError: as `make_async_copy`.
+
+    Example::
+
+        sp.sync_copy(x, buffer)
+    """
+    _check_ends(src, dst, "sync_copy", "a semaphore of its own")
+    pltpu.sync_copy(src, dst)
+
+
+def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
+    """Wait until as many bytes as `like` holds have been copied on `sem`, and take them from it.
+
+    For copies whose objects are not at hand, or for several at once. `like` is looked at for its
+    size alone, and neither read nor written. Lowers to ``make_async_copy(like, like, sem).wait()``.
+
+    Args:
+        sem: the semaphore of the copies.
+        like: a ref, or a view of one, of that many bytes.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
+        NotARefError: where `like` is not a ref that holds data.
+
+    Example::
+
+        sp.wait_bytes(sem, pages.at[pl.ds(0, count)])
+    """
+    _vet_dma(sem, "wait_bytes", "sem")
+    _data_type(like, "wait_bytes", "like")
+    pltpu.make_async_copy(like, like, sem._ref).wait()

@@ -1,0 +1,91 @@
+"""Device ids: mesh coordinates by axis name, as a tuple, or one int on a mesh of one axis."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from safepallas import _compat, _errors
+from safepallas._checks import describe
+
+Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
+DeviceId: TypeAlias = (
+    Coordinate
+    | tuple[Coordinate, ...]
+    | Mapping[str, Coordinate]
+    | Mapping[tuple[str, ...], Coordinate]
+    | Mapping[str | tuple[str, ...], Coordinate]
+)
+
+
+def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:
+    """One coordinate along `axis`, as int32."""
+    if isinstance(value, jax.Array):
+        if value.ndim or not np.issubdtype(value.dtype, np.integer):
+            raise _errors.device_id_type(op, str(sem), describe(whole))
+        if _compat.is_tracer(value):
+            return value if value.dtype == np.int32 else value.astype(np.int32)
+        number = int(value)
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+    else:
+        raise _errors.device_id_type(op, str(sem), describe(whole))
+    if not 0 <= number < size:
+        raise _errors.device_id_range(op, str(sem), repr(axis), number, size)
+    # Under x64 Pallas would take a Python int for an int64 and refuse it.
+    return np.int32(number) if _compat.x64_enabled() else value
+
+
+def _mesh_text(mesh: Mapping[Any, int]) -> str:
+    return "(" + ", ".join(f"{name!r}: {size}" for name, size in mesh.items()) + ")"
+
+
+def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
+    sizes = _compat.axis_sizes()
+    seen: set[Any] = set()
+    resolved = {}
+    for key, value in ids.items():
+        axes = key if isinstance(key, tuple) else (key,)
+        for axis in axes:
+            if axis not in sizes:
+                known = ", ".join(map(repr, sizes)) or "none: there is no mesh here"
+                raise _errors.device_id_axis(op, str(sem), repr(axis), known)
+            if axis in seen:
+                raise _errors.device_id_twice(op, str(sem), repr(axis))
+            seen.add(axis)
+        size = math.prod(sizes[axis] for axis in axes)
+        resolved[key] = _coordinate(value, op, sem, key, size, ids)
+    return resolved
+
+
+def resolve(device_id: Any, op: str, sem: Any) -> Any:
+    """`device_id` as raw Pallas takes it, after checking it against the mesh.
+
+    Args:
+        device_id: what the user gave.
+        op: the operation, for messages.
+        sem: the semaphore, for messages.
+
+    Raises:
+        DeviceIdTypeError, DeviceIdError
+    """
+    if isinstance(device_id, Mapping):
+        return _by_name(device_id, op, sem)
+    is_tuple = isinstance(device_id, tuple)
+    ids = device_id if is_tuple else (device_id,)
+    mesh = _compat.mesh_axes() or _compat.axis_sizes()
+    if not mesh:
+        for value in ids:  # a wrong type is the more telling fault
+            _coordinate(value, op, sem, None, _errors.INT32_MAX, device_id)
+        raise _errors.device_id_no_mesh(op, str(sem))
+    if len(ids) != len(mesh):
+        for value in ids:
+            _coordinate(value, op, sem, None, _errors.INT32_MAX, device_id)
+        raise _errors.device_id_length(op, str(sem), len(ids), _mesh_text(mesh))
+    resolved = tuple(
+        _coordinate(value, op, sem, axis, size, device_id)
+        for value, (axis, size) in zip(ids, mesh.items(), strict=True)
+    )
+    return resolved if is_tuple else resolved[0]

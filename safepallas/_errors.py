@@ -1,0 +1,345 @@
+"""Every error of safepallas: its class, its stable code, its words.
+
+A message says what was expected, what came, which semaphore it is, and what to do instead; the
+code stands at its end in brackets. The functions below take descriptions, not values, so that this
+module stands at the bottom of the library.
+"""
+
+from typing import Any, ClassVar, Final
+
+INT32_MAX: Final = 2**31 - 1
+
+
+class SemaphoreError(ValueError):
+    """A misuse of a semaphore, refused while the kernel was traced.
+
+    A `ValueError`, as in JAX. Each subclass has a stable `code`; some are also `TypeError` or
+    `IndexError`, where a caller would expect that.
+    """
+
+    code: ClassVar[str] = "semaphore-error"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} [{self.code}]")
+
+
+class NotASemaphoreError(SemaphoreError, TypeError):
+    """Something that is no semaphore handle was passed where one is expected."""
+
+    code = "not-a-semaphore"
+
+
+class ScopeEndedError(SemaphoreError):
+    """A semaphore was used after the scope that allocated it had ended."""
+
+    code = "scope-ended"
+
+
+class WrongKindError(SemaphoreError, TypeError):
+    """A semaphore of one kind was passed to an operation of another."""
+
+    code = "wrong-kind"
+
+
+class NotScalarError(SemaphoreError, TypeError):
+    """A semaphore array was passed where one semaphore is expected."""
+
+    code = "not-scalar"
+
+
+class IndexTypeError(SemaphoreError, TypeError):
+    """A semaphore array was indexed with something that is not one integer per dimension."""
+
+    code = "index-type"
+
+
+class IndexRangeError(SemaphoreError, IndexError):
+    """A semaphore array was indexed out of its bounds, or with too many indices."""
+
+    code = "index-range"
+
+
+class AmountTypeError(SemaphoreError, TypeError):
+    """The amount of a signal or wait is not an integer scalar."""
+
+    code = "amount-type"
+
+
+class AmountRangeError(SemaphoreError):
+    """The amount of a signal or wait is out of range."""
+
+    code = "amount-range"
+
+
+class DeviceIdTypeError(SemaphoreError, TypeError):
+    """A device id has a type that cannot name a device."""
+
+    code = "device-id-type"
+
+
+class DeviceIdError(SemaphoreError):
+    """A device id does not name a device of the mesh."""
+
+    code = "device-id"
+
+
+class NotARefError(SemaphoreError, TypeError):
+    """An end of a copy is not a ref that holds data."""
+
+    code = "not-a-ref"
+
+
+class CopyMismatchError(SemaphoreError):
+    """The two ends of a copy differ in shape or dtype."""
+
+    code = "copy-mismatch"
+
+
+class CopyOptionError(SemaphoreError, TypeError):
+    """`priority` or `add` of a copy has a value that means nothing."""
+
+    code = "copy-option"
+
+
+class MissingCollectiveIdError(SemaphoreError):
+    """A kernel uses the barrier semaphore and has no `collective_id`."""
+
+    code = "missing-collective-id"
+
+
+class UnusedCollectiveIdError(SemaphoreError):
+    """A kernel has a `collective_id` and does not use the barrier semaphore."""
+
+    code = "unused-collective-id"
+
+
+class InterpretedReadError(SemaphoreError):
+    """A kernel that reads a semaphore was asked to run under ``pltpu.InterpretParams``."""
+
+    code = "interpreted-read"
+
+
+class AnnotationError(SemaphoreError, TypeError):
+    """A kernel was handed something else than its own annotation promises."""
+
+    code = "annotation"
+
+
+class SpecError(SemaphoreError, TypeError):
+    """A request to the allocator that cannot be met."""
+
+    code = "spec"
+
+
+class AdoptError(SemaphoreError, TypeError):
+    """A raw ref was adopted as something it is not."""
+
+    code = "adopt"
+
+
+class SemaphoreLimitWarning(UserWarning):
+    """A kernel allocates so many semaphores that the TPU compiler may refuse it."""
+
+    code: ClassVar[str] = "semaphore-limit"
+
+
+def short_type(x: Any) -> str:
+    """Dtype and shape as JAX prints them: ``float32[8,128]``."""
+    return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+
+
+def not_a_semaphore(op: str, arg: str, expected: str, got: str) -> NotASemaphoreError:
+    return NotASemaphoreError(
+        f"{op}: {arg} must be a {expected}, got {got}. Semaphores come from an allocator: "
+        "scratch_shapes=, sp.run_scoped, or sp.adopt(ref, spec) for a raw Pallas ref."
+    )
+
+
+def scope_ended(op: str, sem: str, scope: str) -> ScopeEndedError:
+    return ScopeEndedError(
+        f"{op}: {sem} is used after its scope, {scope}, has ended. Use it inside that scope, "
+        "or allocate it in the scope that uses it."
+    )
+
+
+def wrong_kind(op: str, arg: str, expected: str, got: str, mend: str) -> WrongKindError:
+    return WrongKindError(f"{op}: {arg} must be a {expected}, got {got}. {mend}")
+
+
+def not_scalar(op: str, arg: str, expected: str, got: str, index: str) -> NotScalarError:
+    return NotScalarError(
+        f"{op}: {arg} must be one {expected}, got {got}. Index it first: {index}."
+    )
+
+
+def index_type(array: str, got: str) -> IndexTypeError:
+    return IndexTypeError(
+        f"{array}: an index must be an int or a traced integer scalar, got {got}. "
+        "Use one integer for each dimension."
+    )
+
+
+def index_range(array: str, axis: int, index: int, size: int) -> IndexRangeError:
+    valid = f"{-size} to {size - 1}" if size else "none: it holds no semaphore"
+    return IndexRangeError(
+        f"{array}: index {index} is out of bounds for dimension {axis} of size {size}. "
+        f"Valid indices are {valid}."
+    )
+
+
+def too_many_indices(array: str, rank: int, got: int) -> IndexRangeError:
+    return IndexRangeError(
+        f"{array}: {got} indices for {rank} dimension{'s' if rank > 1 else ''}. "
+        "Use at most one for each dimension."
+    )
+
+
+def no_indices(array: str) -> IndexTypeError:
+    return IndexTypeError(f"{array}: no index given. Use one integer for each dimension.")
+
+
+def amount_type(op: str, arg: str, sem: str, got: str) -> AmountTypeError:
+    return AmountTypeError(
+        f"{op}: {arg} must be an int or a traced integer scalar, got {got}, on {sem}. "
+        "Raw Pallas would truncate or wrap it; convert it yourself."
+    )
+
+
+def amount_range(op: str, arg: str, sem: str, got: int, low: int) -> AmountRangeError:
+    return AmountRangeError(
+        f"{op}: {arg} must be from {low} to {INT32_MAX} (int32), got {got}, on {sem}. "
+        + (
+            "A semaphore only counts up by signals and down by waits."
+            if low == 0
+            else "A wait takes at least one from the semaphore; leave out a wait for nothing."
+        )
+    )
+
+
+def core_index(sem: str, got: str) -> AmountTypeError:
+    return AmountTypeError(
+        f"signal: core_index must be a non-negative int or a traced integer scalar, got {got}, "
+        f"on {sem}. Give the index of the core to signal, or leave it out for this core."
+    )
+
+
+def device_id_type(op: str, sem: str, got: str) -> DeviceIdTypeError:
+    return DeviceIdTypeError(
+        f"{op}: device_id must be mesh coordinates (by axis name as in {{'x': i}}, a tuple, or one "
+        f"int on a mesh of one axis), got {got}, for {sem}. Each coordinate is an int or a traced "
+        "integer scalar."
+    )
+
+
+def device_id_no_mesh(op: str, sem: str) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id is given for {sem}, but there is no mesh here. Call the kernel inside "
+        "jax.shard_map."
+    )
+
+
+def device_id_length(op: str, sem: str, got: int, mesh: str) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id has {got} coordinate{'' if got == 1 else 's'} for {sem}, but the mesh "
+        f"is {mesh}. Give one for each axis in that order, or name axes: {{'axis': i}}."
+    )
+
+
+def device_id_axis(op: str, sem: str, axis: str, known: str) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id names the axis {axis} for {sem}, which is not bound here. "
+        f"The axes are {known}."
+    )
+
+
+def device_id_twice(op: str, sem: str, axis: str) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id names the axis {axis} twice for {sem}. Give each axis one coordinate."
+    )
+
+
+def device_id_range(op: str, sem: str, axis: str, got: int, size: int) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id {got} is out of range for the axis {axis} of size {size}, for {sem}. "
+        f"Use 0 to {size - 1}; for a ring take the remainder: (i + 1) % {size}."
+    )
+
+
+def not_a_ref(op: str, arg: str, got: str) -> NotARefError:
+    return NotARefError(
+        f"{op}: {arg} must be a ref that holds data, got {got}. Pass the ref itself or a view "
+        "of it, ref.at[...]; ref[...] is already loaded."
+    )
+
+
+def copy_mismatch(op: str, src: str, dst: str, what: str, sem: str) -> CopyMismatchError:
+    return CopyMismatchError(
+        f"{op}: source and destination must have the same {what}, got {src} and {dst}, with {sem}. "
+        "Take the view that fits: ref.at[...]."
+    )
+
+
+def copy_option(op: str, arg: str, expected: str, got: str, sem: str) -> CopyOptionError:
+    return CopyOptionError(f"{op}: {arg} must be {expected}, got {got}, with {sem}.")
+
+
+def missing_collective_id(kernel: str, line: str) -> MissingCollectiveIdError:
+    return MissingCollectiveIdError(
+        f"{kernel} uses the barrier semaphore ({line}) and has no collective_id. Pass "
+        "compiler_params=pltpu.CompilerParams(collective_id=...): an int that all devices agree "
+        "on and no other communication pattern uses."
+    )
+
+
+def unused_collective_id(kernel: str, got: Any) -> UnusedCollectiveIdError:
+    return UnusedCollectiveIdError(
+        f"{kernel} has collective_id={got} and never calls sp.get_barrier_semaphore(). Leave the "
+        "id out, or set allow_collective_id_without_custom_barrier=True in CompilerParams."
+    )
+
+
+def interpreted_read(kernel: str, line: str) -> InterpretedReadError:
+    return InterpretedReadError(
+        f"{kernel} reads a semaphore ({line}), and JAX has no rule for that under "
+        "interpret=pltpu.InterpretParams(...). Use interpret=True, or compile for a TPU."
+    )
+
+
+def annotation(kernel: str, parameter: str, expected: str, got: str) -> AnnotationError:
+    return AnnotationError(
+        f"{kernel}: parameter {parameter!r} is annotated {expected}, but it receives {got}. "
+        "Change the annotation, or the request to the allocator."
+    )
+
+
+def spec(what: str, got: str, mend: str) -> SpecError:
+    return SpecError(f"{what}, got {got}. {mend}")
+
+
+def adopt(expected: str, got: str) -> AdoptError:
+    return AdoptError(
+        f"adopt: the ref is {got}, not {expected}. Adopt it with the spec of what it is."
+    )
+
+
+def semaphore_limit(kernel: str, count: int) -> str:
+    return (
+        f"{kernel} holds {count} semaphores at once. The TPU compiler has room for 512 of 4 bytes "
+        "each (2.0 KiB on v5e, v5p and v6e), some of them its own: from 480 on expect 'Ran out of "
+        f"memory in memory space sflag'. Let copies share semaphores. "
+        f"[{SemaphoreLimitWarning.code}]"
+    )
+
+
+def constructed(handle: str, request: str) -> TypeError:
+    return TypeError(
+        f"{handle} cannot be constructed: probably you called {handle}(...), instead you want "
+        f"{request} in scratch_shapes= or sp.run_scoped, or sp.adopt(ref, {request})."
+    )
+
+
+def used_as_value(handle: str, what: str) -> TypeError:
+    return TypeError(
+        f"{handle} {what}: a semaphore is not a value. Read its count with sp.read(sem), or wait "
+        "for it with sp.wait(sem, n)."
+    )

@@ -1,0 +1,157 @@
+"""Handles: scalar semaphores that may be used."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, TypeVar, cast, final
+
+import jax
+import numpy as np
+
+from safepallas import _errors, _kinds
+from safepallas._refs import RawRef
+from safepallas._scope import Aux, Origin, Part, Scope
+
+
+class Handle:
+    """What the three handles share. Not public: each handle is a class of its own."""
+
+    __slots__ = ("_origin", "_ref", "_scope", "_vetted")
+
+    _kind: ClassVar[_kinds.Kind]
+    _ref: Any
+    _origin: Origin | Part
+    _scope: Scope
+    _vetted: bool  # the ref is known to be one semaphore of this kind
+
+    def __init__(self, never: Never, /) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise _errors.constructed(cls.__name__, cls._kind.request)
+
+    @property
+    def ref(self) -> RawRef:
+        """The raw Pallas ref: the way back to raw Pallas.
+
+        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        """
+        if not self._scope.alive:
+            raise _errors.scope_ended(".ref", str(self), self._scope.label)
+        return cast(RawRef, self._ref)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} {self._origin}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    if not TYPE_CHECKING:  # checkers reject all of these, and say it better without them
+
+        def __init_subclass__(cls, **kwargs):
+            if cls.__module__ != __name__:
+                base = cls.__mro__[1].__name__
+                raise TypeError(f"{base} is final: it cannot be subclassed.")
+            super().__init_subclass__(**kwargs)
+
+        def __bool__(self):
+            raise _errors.used_as_value(str(self), "has no truth value")
+
+        def __jax_array__(self):
+            raise _errors.used_as_value(str(self), "cannot be loaded")
+
+        def __array__(self, *args, **kwargs):
+            raise _errors.used_as_value(str(self), "cannot be loaded")
+
+        def __eq__(self, other):
+            if isinstance(other, (int, float, complex, np.generic, np.ndarray, jax.Array)):
+                raise _errors.used_as_value(str(self), "cannot be compared with a number")
+            return self is other
+
+        __hash__ = object.__hash__
+
+
+@final
+class Semaphore(Handle):
+    """One regular semaphore: `signal` adds to it, `wait` takes from it, `read` shows its count.
+
+    A counting semaphore (int32) on one TPU core. It comes from ``sp.semaphore()`` in a scope, or
+    from `adopt`. Calling the class raises `TypeError`.
+
+    Example::
+
+        def kernel(ready: sp.Semaphore) -> None:
+            sp.signal(ready, 2)
+            sp.wait(ready, 2)
+    """
+
+    __slots__ = ()
+    _kind = _kinds.REGULAR
+
+
+@final
+class BarrierSemaphore(Handle):
+    """One barrier semaphore: `signal` and `wait`, between the devices that run the same kernel.
+
+    The one that `collective_id` names comes from `get_barrier_semaphore`; it outlives the kernel
+    and must be waited back to zero. Calling the class raises `TypeError`.
+
+    Example::
+
+        barrier = sp.get_barrier_semaphore()
+        sp.signal(barrier, device_id={"x": right})
+        sp.wait(barrier, 1)
+    """
+
+    __slots__ = ()
+    _kind = _kinds.BARRIER
+
+
+@final
+class DmaSemaphore(Handle):
+    """One DMA semaphore: a copy signals it, in bytes, and the wait for the copy takes from it.
+
+    `read` shows its count. It comes from ``sp.dma_semaphore()`` in a scope, or from `adopt`.
+    Calling the class raises `TypeError`.
+
+    Example::
+
+        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
+            sp.async_copy(x, o, sem).wait()
+    """
+
+    __slots__ = ()
+    _kind = _kinds.DMA
+
+
+H = TypeVar("H", bound=Handle)
+
+CLASS_OF: dict[_kinds.Kind, type[Handle]] = {
+    cls._kind: cls for cls in (Semaphore, BarrierSemaphore, DmaSemaphore)
+}
+
+
+def make(cls: type[H], ref: Any, origin: Origin | Part, scope: Scope, *, vetted: bool = True) -> H:
+    """A handle on `ref`, which the caller knows to be one semaphore of the class's kind."""
+    handle = object.__new__(cls)
+    handle._ref = ref
+    handle._origin = origin
+    handle._scope = scope
+    handle._vetted = vetted
+    return handle
+
+
+def _register(cls: type[Handle]) -> None:
+    def flatten(handle: Handle) -> tuple[tuple[Any], Aux]:
+        return (handle._ref,), Aux(handle._origin, handle._scope)
+
+    def flatten_with_keys(handle: Handle) -> tuple[tuple[tuple[Any, Any]], Aux]:
+        return ((jax.tree_util.GetAttrKey("ref"), handle._ref),), flatten(handle)[1]
+
+    def unflatten(aux: Aux, children: Iterable[Any]) -> Handle:
+        # Whatever stands in the tree now is looked at when the handle is first used.
+        (ref,) = children
+        return make(cls, ref, aux.origin, aux.scope, vetted=False)
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+
+
+for _cls in CLASS_OF.values():
+    _register(_cls)

@@ -1,0 +1,125 @@
+"""signal, wait, read."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import pallas as pl
+
+from safepallas import _compat, _errors
+from safepallas._checks import amount, describe, vet
+from safepallas._devices import DeviceId, resolve
+from safepallas._errors import INT32_MAX
+from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
+
+
+def _core(index: Any, sem: Any) -> Any:
+    if isinstance(index, jax.Array) and not index.ndim and np.issubdtype(index.dtype, np.integer):
+        return index if index.dtype == np.int32 else index.astype(np.int32)
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool) and index >= 0:
+        return np.int32(index) if _compat.x64_enabled() else index
+    raise _errors.core_index(str(sem), describe(index))
+
+
+def signal(
+    sem: Semaphore | BarrierSemaphore,
+    inc: int | jax.Array = 1,
+    *,
+    device_id: DeviceId | None = None,
+    core_index: int | jax.Array | None = None,
+) -> None:
+    """Add to a semaphore, here or on another device.
+
+    Lowers to ``pl.semaphore_signal``. A remote signal may reach a device before it has entered the
+    kernel: only the barrier semaphore is safe before that is known.
+
+    Args:
+        sem: a regular or barrier semaphore. A DMA semaphore is signalled by copies only.
+        inc: how much to add, from 0 to 2147483647; a traced integer is cast to int32.
+        device_id: mesh coordinates of the device: by axis name, ``{"x": i}`` (axes left out are
+            this device's own), a tuple with one for each axis of the mesh, or one int on a mesh of
+            one axis. Left out: this device.
+        core_index: the core of the device, where it has several.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
+        AmountTypeError, AmountRangeError: for `inc`, and for `core_index`.
+        DeviceIdTypeError, DeviceIdError: for `device_id`.
+
+    Example::
+
+        sp.signal(ready)
+        sp.signal(credits, 2, device_id={"x": left})
+    """
+    if not (
+        (type(sem) is Semaphore or type(sem) is BarrierSemaphore)
+        and sem._scope.alive
+        and sem._vetted
+    ):
+        vet(sem, "signal", "sem")
+    if not (type(inc) is int and 0 <= inc <= INT32_MAX):
+        inc = amount(inc, "signal", "inc", sem, 0)
+    if device_id is None and core_index is None:
+        pl.semaphore_signal(sem._ref, inc)
+        return
+    device = None if device_id is None else resolve(device_id, "signal", sem)
+    core = None if core_index is None else _core(core_index, sem)
+    pl.semaphore_signal(sem._ref, inc, device_id=device, core_index=core)
+
+
+def wait(sem: Semaphore | BarrierSemaphore, value: int | jax.Array = 1) -> None:
+    """Block until the semaphore is at least `value`, then take `value` from it.
+
+    Lowers to ``pl.semaphore_wait``, which always takes: its ``decrement=False`` is not offered, as
+    the TPU lowering drops it (measured, JAX 0.10.2 and 0.12.0.1).
+
+    Args:
+        sem: a regular or barrier semaphore of this core. For a DMA semaphore wait for its copy.
+        value: how much, from 1 to 2147483647; a traced integer is cast to int32.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
+        AmountTypeError, AmountRangeError: for `value`.
+
+    Example::
+
+        sp.wait(ready, 2)
+    """
+    if not (
+        (type(sem) is Semaphore or type(sem) is BarrierSemaphore)
+        and sem._scope.alive
+        and sem._vetted
+    ):
+        vet(sem, "wait", "sem")
+    if not (type(value) is int and 1 <= value <= INT32_MAX):
+        value = amount(value, "wait", "value", sem, 1)
+    pl.semaphore_wait(sem._ref, value)
+
+
+def read(sem: Semaphore | BarrierSemaphore | DmaSemaphore) -> jax.Array:
+    """The count of a semaphore now. Nothing may depend on it but debugging: it is a race.
+
+    Lowers to ``pl.semaphore_read``. JAX cannot run it under ``pltpu.InterpretParams``.
+
+    Args:
+        sem: a semaphore of any kind; a DMA semaphore counts bytes.
+
+    Returns:
+        An int32 scalar.
+
+    Raises:
+        NotASemaphoreError, ScopeEndedError, NotScalarError: see there.
+        InterpretedReadError: at the end of the kernel, where it is to run under
+            ``interpret=pltpu.InterpretParams(...)``.
+
+    Example::
+
+        pl.debug_print("ready: {}", sp.read(ready))
+    """
+    if not (
+        (type(sem) is Semaphore or type(sem) is BarrierSemaphore or type(sem) is DmaSemaphore)
+        and sem._scope.alive
+        and sem._vetted
+    ):
+        vet(sem, "read", "sem")
+    return pl.semaphore_read(sem._ref)

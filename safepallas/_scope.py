@@ -1,0 +1,77 @@
+"""Where a semaphore came from, and how long it lives."""
+
+from typing import Any
+
+import jax
+
+
+class Scope:
+    """The part of a trace in which an allocation lives. One object for each time it is traced."""
+
+    __slots__ = ("alive", "label")
+
+    def __init__(self, label: str) -> None:
+        self.alive = True
+        self.label = label
+
+
+# For a raw ref adopted outside any scope of ours: only JAX knows when it ends.
+UNSCOPED = Scope("an unknown scope")
+
+
+class Origin:
+    """The name of a semaphore and the line that allocated it, for messages."""
+
+    __slots__ = ("name", "where")
+
+    def __init__(self, name: str, where: str) -> None:
+        self.name = name
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.where})"
+
+
+class Part:
+    """The origin of what was indexed out of an array. Put into words only when asked."""
+
+    __slots__ = ("index", "whole")
+
+    def __init__(self, whole: "Origin | Part", index: tuple[Any, ...]) -> None:
+        self.whole = whole
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        shown = ", ".join("?" if isinstance(i, jax.Array) else str(i) for i in self.index)
+        return f"{self.whole.name}[{shown}]"
+
+    @property
+    def where(self) -> str:
+        return self.whole.where
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.where})"
+
+
+class Aux:
+    """What a handle keeps beside its ref while JAX holds it flattened.
+
+    All compare equal. JAX compares them to find a cached trace, and raw refs have neither name
+    nor scope: the class of the node and the aval of its leaf say all that must agree.
+    """
+
+    __slots__ = ("origin", "scope")
+
+    def __init__(self, origin: Origin | Part, scope: Scope) -> None:
+        self.origin = origin
+        self.scope = scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aux)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return "*"

@@ -1,0 +1,181 @@
+"""The scopes: every one hands out handles. Their typed forms stand in `_signatures.py`."""
+
+import copy
+import functools
+import threading
+import types
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import jax
+from jax.experimental import pallas as pl
+
+from safepallas import _annotations, _compat, _errors
+from safepallas._arrays import SemaphoreArray
+from safepallas._audit import Terms, audit, count_semaphores, terms_of
+from safepallas._checks import describe
+from safepallas._handles import Handle
+from safepallas._scope import UNSCOPED, Scope
+from safepallas._specs import Spec
+from safepallas._wrap import Layout, as_handle
+
+T = TypeVar("T")
+
+
+class _Current(threading.local):
+    """The scope of the kernel whose body this thread is tracing."""
+
+    kernel: Scope = UNSCOPED
+
+
+_current = _Current()
+
+
+def kernel_scope() -> Scope:
+    """Where adopted refs and the barrier semaphore live: the kernel being traced.
+
+    `UNSCOPED` in a kernel of raw Pallas.
+    """
+    return _current.kernel
+
+
+def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Callable[..., Any]:
+    """What Pallas traces in place of `fn`: it hands out handles, checks, and ends the scope.
+
+    `terms` are those of a kernel; a body of `run_scoped` has none.
+    """
+    own = _annotations.signature_of(fn)
+
+    def body(*args: Any, **kwargs: Any) -> Any:
+        what = f"{'run_scoped' if terms is None else 'kernel'} {_annotations.name_of(fn)}"
+        scope = Scope(what)
+        outer = _current.kernel
+        if terms is not None:
+            _current.kernel = scope
+        try:
+            handles, keywords = layout.hand_out(own, args, kwargs, scope)
+            _annotations.check(what, fn, own, handles, keywords)
+            result = fn(*handles, **keywords)
+            if terms is not None:
+                audit(what, count_semaphores(layout.raw), terms)
+            return result
+        finally:
+            scope.alive = False
+            _current.kernel = outer
+
+    # JAX reads a function's name and line through __wrapped__, its parameters off __signature__.
+    body.__wrapped__ = fn  # type: ignore[attr-defined]
+    body.__signature__ = layout.signature(own)  # type: ignore[attr-defined]
+    return body
+
+
+def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callable[..., Any]:
+    """`_scoped` for a kernel: the same function again for the same kernel on the same terms.
+
+    JAX 0.12 keeps the trace of a kernel by the function that it was given. A new one for each call
+    would be traced anew each time. It is kept on the kernel, and so goes when the kernel goes.
+    """
+    if not isinstance(fn, types.FunctionType):
+        return _scoped(fn, layout, terms)
+    bodies: dict[Hashable, Any] = fn.__dict__.setdefault("__safepallas_bodies__", {})
+    key = (layout.key(), terms)
+    body = bodies.get(key)
+    if body is None or body.__wrapped__ is not fn:  # functools.wraps copies __dict__
+        body = bodies[key] = _scoped(fn, layout, terms)
+    return body
+
+
+def _raw_out(leaf: Any) -> Any:
+    return leaf._raw if isinstance(leaf, Spec) else leaf
+
+
+def pallas_call(
+    kernel: Callable[..., None],
+    out_shape: Any,
+    *,
+    scratch_shapes: Any,
+    grid_spec: Any,
+    compiler_params: Any,
+    interpret: Any,
+    **options: Any,
+) -> Callable[..., Any]:
+    """See `_signatures.pallas_call`."""
+    layout = Layout(scratch_shapes, positions_only=grid_spec is not None)
+    body = _kernel_body(kernel, layout, terms_of(compiler_params, interpret))
+    out_shape = jax.tree_util.tree_map(_raw_out, out_shape)
+    scratch = layout.raw
+    if grid_spec is not None and scratch:
+        if grid_spec.scratch_shapes:
+            what = "scratch stands either in scratch_shapes= or in the grid_spec"
+            raise _errors.spec(what, "both", "Move all of it to scratch_shapes=.")
+        grid_spec = copy.copy(grid_spec)
+        grid_spec.scratch_shapes, scratch = scratch, ()
+    return pl.pallas_call(
+        body,
+        out_shape,
+        grid_spec=grid_spec,
+        scratch_shapes=scratch,
+        compiler_params=compiler_params,
+        interpret=interpret,
+        **options,
+    )
+
+
+def run_scoped(body: Callable[..., Any], *specs: Any, collective_axes: Any) -> Any:
+    """See `_signatures.run_scoped`."""
+    alone = len(specs) == 1 and isinstance(specs[0], type)
+    layout = Layout(specs[0] if alone else specs)
+    return pl.run_scoped(_scoped(body, layout, None), *layout.raw, collective_axes=collective_axes)
+
+
+def with_scoped(
+    *specs: Any, collective_axes: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """See `_signatures.with_scoped`."""
+
+    def decorator(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            body = functools.partial(fn, *args, **kwargs)
+            return run_scoped(body, *specs, collective_axes=collective_axes)
+
+        return inner
+
+    return decorator
+
+
+def adopt(ref: Any, spec: Spec[T]) -> T:
+    """Turn a raw Pallas ref into what `spec` yields, after checking that it is that.
+
+    The way in from raw Pallas: refs from ``pl.run_scoped``, from a class of JAX's that allocates
+    its own semaphores, or from ``handle.ref``. The adopted handle lives as long as the kernel.
+
+    Args:
+        ref: a raw Pallas ref.
+        spec: what it is: kind, rank and shape must be the spec's; for `vmem` and `smem`, shape
+            and dtype.
+
+    Returns:
+        A handle, an array, or for data the ref itself.
+
+    Raises:
+        AdoptError: where the ref is something else; an int16 ref is never a semaphore.
+        SpecError: where `spec` is no `Spec`.
+
+    Example::
+
+        def body(raw_sem):
+            sem = sp.adopt(raw_sem, sp.dma_semaphore())
+
+        pl.run_scoped(body, pltpu.SemaphoreType.DMA)
+    """
+    request: Any = spec
+    if not isinstance(request, Spec):
+        mend = "Pass what the ref is, such as sp.dma_semaphore()."
+        raise _errors.spec("adopt: the second argument must be a Spec", describe(request), mend)
+    if isinstance(ref, (Handle, SemaphoreArray)):
+        ref = ref.ref
+    expected = spec._raw.get_ref_aval()
+    actual = _compat.ref_type(ref)
+    if actual is None or actual.dtype != expected.dtype or actual.shape != expected.shape:
+        raise _errors.adopt(f"{spec._request}: {_errors.short_type(expected)}", describe(ref))
+    return as_handle(ref, "adopted", f"adopted as {spec._request}", kernel_scope())  # type: ignore[no-any-return]

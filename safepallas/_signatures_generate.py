@@ -1,0 +1,108 @@
+"""Writes the overloads of `_signatures.py`: ``python safepallas/_signatures_generate.py``.
+
+A type checker can match handles against a kernel's last parameters only for a fixed number of
+parameters. So there is an overload for each number of refs and specs; a test demands that the file
+is what this module writes. What stands between the marks is replaced, the rest is kept.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+REFS = 8  # of a kernel: inputs and outputs
+SPECS = 6  # of one scope; more want a Scratch
+OUTER = 4  # arguments of a with_scoped function besides the allocations
+
+OPTIONS = (
+    "grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., "
+    "input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, "
+    "name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, "
+    "metadata: dict[str, str] | None = None"
+)
+LETTERS = "ABCDEF"
+OUTERS = "PQRU"
+
+
+def _function(name: str, parameters: str, result: str) -> str:
+    return f"@overload\ndef {name}({parameters}) -> {result}: ..."
+
+
+def _call(kernel: str, scratch: str) -> str:
+    parameters = f"kernel: {kernel}, out_shape: Any, *, scratch_shapes: {scratch}, {OPTIONS}"
+    return _function("pallas_call", parameters, "Callable[..., Any]")
+
+
+def pallas_call() -> Iterator[str]:
+    yield _call("Callable[..., None]", "tuple[()] = ()")
+    for refs in range(1, REFS + 1):
+        anys = ["Any"] * refs
+        yield _call(f"Callable[[{', '.join([*anys, 'Group'])}], None]", "type[Group]")
+    for specs in range(1, SPECS + 1):
+        for refs in range(1, REFS + 1):
+            parameters = ", ".join(["Any"] * refs + list(LETTERS[:specs]))
+            requests = ", ".join(f"Spec[{x}] | MemoryRef" for x in LETTERS[:specs])
+            yield _call(f"Callable[[{parameters}], None]", f"tuple[{requests}]")
+    # What types cannot follow (dicts, lists, containers of specs) is checked while tracing.
+    yield _call("Callable[..., None]", "Mapping[str, Requests] | list[Any]")
+    for before in range(SPECS):
+        first = "".join("Spec[Any] | MemoryRef, " for _ in range(before))
+        yield _call("Callable[..., None]", f"tuple[{first}Container, *tuple[Requests, ...]]")
+
+
+def run_scoped() -> Iterator[str]:
+    tail = "*, collective_axes: Any = ()"
+    yield _function("run_scoped", f"body: Callable[[Group], T], spec: type[Group], /, {tail}", "T")
+    for specs in range(1, SPECS + 1):
+        letters = LETTERS[:specs]
+        requests = ", ".join(f"{x.lower()}: Spec[{x}] | MemoryRef" for x in letters)
+        body = f"body: Callable[[{', '.join(letters)}], T]"
+        yield _function("run_scoped", f"{body}, {requests}, /, {tail}", "T")
+
+
+def with_scoped() -> Iterator[str]:
+    tail = "*, collective_axes: Any = ()"
+    yield _function("with_scoped", f"spec: type[Group], /, {tail}", "WithScoped1[Group]")
+    for specs in range(1, SPECS + 1):
+        letters = LETTERS[:specs]
+        requests = ", ".join(f"{x.lower()}: Spec[{x}]" for x in letters)
+        result = f"WithScoped{specs}[{', '.join(letters)}]"
+        yield _function("with_scoped", f"{requests}, /, {tail}", result)
+
+
+def protocols() -> Iterator[str]:
+    for specs in range(1, SPECS + 1):
+        letters = LETTERS[:specs]
+        variables = ", ".join(f"{x}_co" for x in letters)
+        lines = [f"class WithScoped{specs}(Protocol[{variables}]):"]
+        for outer in range(OUTER + 1):
+            before = ", ".join(OUTERS[:outer])
+            body = ", ".join([*OUTERS[:outer], *(f"{x}_co" for x in letters)])
+            lines += [
+                "    @overload",
+                f"    def __call__(self, fn: Callable[[{body}], T], /)"
+                f" -> Callable[[{before}], T]: ...",
+            ]
+        yield "\n".join(lines)
+
+
+SECTIONS = {
+    "protocols": protocols,
+    "pallas_call": pallas_call,
+    "run_scoped": run_scoped,
+    "with_scoped": with_scoped,
+}
+
+
+def rewrite(text: str) -> str:
+    """The text of `_signatures.py` with its generated sections as they should be."""
+    for name, section in SECTIONS.items():
+        begin, end = f"# generated: {name}\n", f"# end of {name}\n"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        joined = "\n".join(section())
+        text = pattern.sub(lambda _, s=begin + joined + "\n" + end: s, text)  # type: ignore[misc]
+    return text
+
+
+if __name__ == "__main__":
+    path = Path(__file__).with_name("_signatures.py")
+    path.write_text(rewrite(path.read_text()))

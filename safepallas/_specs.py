@@ -1,0 +1,344 @@
+"""Requests to the allocator, and the class that names a group of them."""
+
+import operator
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, final, overload
+
+import jax
+from jax.experimental.pallas import tpu as pltpu
+from jax.typing import DTypeLike
+
+from safepallas import _errors, _kinds
+from safepallas._arrays import MAX_RANK, SemaphoreArray
+from safepallas._checks import describe
+from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
+from safepallas._refs import Ref
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@final
+class Spec(Generic[T_co]):
+    """A request to the allocator, which yields a `T` inside the scope.
+
+    Made by `semaphore`, `barrier_semaphore`, `dma_semaphore`, `vmem` and `smem`; given to
+    ``scratch_shapes=``, `run_scoped`, `with_scoped`, `adopt`, ``out_shape=`` or as a field of a
+    `Scratch`. Two specs are equal where they ask for the same, on the same line.
+    """
+
+    __slots__ = ("_kind", "_name", "_raw", "_request", "_shape", "_where")
+
+    _kind: _kinds.Kind | None  # None for data
+    _name: str | None  # the Scratch field that holds it
+    _raw: Any  # what raw Pallas allocates for it
+    _request: str
+    _shape: tuple[int, ...]
+    _where: str
+
+    def __init__(self, never: Never, /) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise _errors.constructed("Spec", "sp.dma_semaphore()")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape asked for; ``()`` for one semaphore."""
+        return self._shape
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any], /) -> Self: ...
+    @overload
+    def __get__(self, instance: "Scratch", owner: type[Any], /) -> T_co: ...
+    def __get__(self, instance: "Scratch | None", owner: type[Any], /) -> Any:
+        if self._name is None or not isinstance(instance, Scratch):
+            return self
+        return instance._values[self._name]
+
+    def __set__(self, instance: "Scratch", value: Never, /) -> None:
+        raise AttributeError(f"{self._name!r} of a Scratch cannot be set: the allocator fills it.")
+
+    def __repr__(self) -> str:
+        return f"<Spec {self._request} at {self._where}>"
+
+    if not TYPE_CHECKING:  # identity for checkers; value for JAX's cache of traces
+
+        def __eq__(self, other):
+            return isinstance(other, Spec) and self._key() == other._key()
+
+        def __hash__(self):
+            return hash(self._key())
+
+        def _key(self):
+            return (self._request, self._shape, self._where, self._name)
+
+
+def _spec(
+    request: str, kind: _kinds.Kind | None, shape: tuple[int, ...], raw: Any, where: str
+) -> Any:
+    spec: Spec[Any] = object.__new__(Spec)
+    spec._request = request
+    spec._kind = kind
+    spec._shape = shape
+    spec._raw = raw
+    spec._where = where
+    spec._name = None
+    return spec
+
+
+def _caller() -> str:
+    """The line that called the request function that calls this."""
+    frame = sys._getframe(2)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _sizes(request: str, shape: Iterable[Any]) -> tuple[int, ...]:
+    sizes = []
+    for size in shape:
+        try:
+            if isinstance(size, bool):
+                raise TypeError
+            sizes.append(operator.index(size))
+        except TypeError:
+            mend = f"Write the sizes one by one, as in {request}(2, 3)."
+            raise _errors.spec(f"{request}: a size must be an int", describe(size), mend) from None
+        if sizes[-1] < 0:
+            mend = "Sizes are counts, from 0 up."
+            raise _errors.spec(f"{request}: a size must not be negative", str(size), mend)
+    return tuple(sizes)
+
+
+def _semaphore_spec(request: str, kind: _kinds.Kind, shape: tuple[Any, ...], where: str) -> Any:
+    sizes = _sizes(request, shape)
+    if len(sizes) > MAX_RANK:
+        what = f"{request}: an array of semaphores has 1 to {MAX_RANK} dimensions"
+        raise _errors.spec(what, str(len(sizes)), "Fold some of them into one.")
+    shown = f"{request}({', '.join(map(str, sizes))})"
+    return _spec(shown, kind, sizes, kind.raw(sizes), where)
+
+
+# fmt: off
+@overload
+def semaphore() -> Spec[Semaphore]: ...
+@overload
+def semaphore(n: int, /) -> Spec[SemaphoreArray[Semaphore, tuple[int]]]: ...
+@overload
+def semaphore(n: int, m: int, /) -> Spec[SemaphoreArray[Semaphore, tuple[int, int]]]: ...
+@overload
+def semaphore(n: int, m: int, k: int, /) -> Spec[SemaphoreArray[Semaphore, tuple[int, int, int]]]: ...
+@overload
+def semaphore(n: int, m: int, k: int, l: int, /) -> Spec[SemaphoreArray[Semaphore, tuple[int, int, int, int]]]: ...  # noqa: E741
+# fmt: on
+def semaphore(*shape: int) -> Any:
+    """Ask for one regular semaphore, or for an array of them.
+
+    Args:
+        shape: the sizes of the array, 1 to 4 of them; none for one `Semaphore`.
+
+    Returns:
+        A `Spec` of a `Semaphore`, or of a `SemaphoreArray` of that rank. A semaphore takes 4 bytes
+        of the TPU's semaphore memory.
+
+    Raises:
+        SpecError: for a size that is no int or negative, or for more than 4.
+
+    Example::
+
+        scratch_shapes=(sp.semaphore(), sp.semaphore(2))
+    """
+    return _semaphore_spec("semaphore", _kinds.REGULAR, shape, _caller())
+
+
+# fmt: off
+@overload
+def barrier_semaphore() -> Spec[BarrierSemaphore]: ...
+@overload
+def barrier_semaphore(n: int, /) -> Spec[SemaphoreArray[BarrierSemaphore, tuple[int]]]: ...
+@overload
+def barrier_semaphore(n: int, m: int, /) -> Spec[SemaphoreArray[BarrierSemaphore, tuple[int, int]]]: ...
+@overload
+def barrier_semaphore(n: int, m: int, k: int, /) -> Spec[SemaphoreArray[BarrierSemaphore, tuple[int, int, int]]]: ...
+@overload
+def barrier_semaphore(n: int, m: int, k: int, l: int, /) -> Spec[SemaphoreArray[BarrierSemaphore, tuple[int, int, int, int]]]: ...  # noqa: E741
+# fmt: on
+def barrier_semaphore(*shape: int) -> Any:
+    """Ask for one barrier semaphore, or for an array of them, as `semaphore` does.
+
+    The semaphore that `collective_id` names is not asked for: see `get_barrier_semaphore`.
+
+    Args:
+        shape: the sizes of the array, 1 to 4 of them; none for one `BarrierSemaphore`.
+
+    Returns:
+        A `Spec` of a `BarrierSemaphore`, or of a `SemaphoreArray` of that rank.
+
+    Raises:
+        SpecError: for a size that is no int or negative, or for more than 4.
+
+    Example::
+
+        spec = sp.barrier_semaphore()
+        barrier = sp.adopt(raw_barrier_ref, spec)
+    """
+    return _semaphore_spec("barrier_semaphore", _kinds.BARRIER, shape, _caller())
+
+
+# fmt: off
+@overload
+def dma_semaphore() -> Spec[DmaSemaphore]: ...
+@overload
+def dma_semaphore(n: int, /) -> Spec[SemaphoreArray[DmaSemaphore, tuple[int]]]: ...
+@overload
+def dma_semaphore(n: int, m: int, /) -> Spec[SemaphoreArray[DmaSemaphore, tuple[int, int]]]: ...
+@overload
+def dma_semaphore(n: int, m: int, k: int, /) -> Spec[SemaphoreArray[DmaSemaphore, tuple[int, int, int]]]: ...
+@overload
+def dma_semaphore(n: int, m: int, k: int, l: int, /) -> Spec[SemaphoreArray[DmaSemaphore, tuple[int, int, int, int]]]: ...  # noqa: E741
+# fmt: on
+def dma_semaphore(*shape: int) -> Any:
+    """Ask for one DMA semaphore, or for an array of them.
+
+    Args:
+        shape: the sizes of the array, 1 to 4 of them; none for one `DmaSemaphore`.
+
+    Returns:
+        A `Spec` of a `DmaSemaphore`, or of a `SemaphoreArray` of that rank.
+
+    Raises:
+        SpecError: for a size that is no int or negative, or for more than 4.
+
+    Example::
+
+        scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(NUM_DEVICES - 1))
+    """
+    return _semaphore_spec("dma_semaphore", _kinds.DMA, shape, _caller())
+
+
+def _data_spec(request: str, space: Any, shape: Sequence[int], dtype: DTypeLike, where: str) -> Any:
+    sizes = _sizes(request, shape)
+    return _spec(
+        f"{request}({sizes}, {jax.numpy.dtype(dtype)})", None, sizes, space(sizes, dtype), where
+    )
+
+
+def vmem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
+    """Ask for a buffer in VMEM.
+
+    Args:
+        shape: in elements.
+        dtype: of an element.
+
+    Returns:
+        A `Spec` of a `Ref`.
+
+    Raises:
+        SpecError: for a size that is no int or negative.
+
+    Example::
+
+        acc = sp.vmem((8, 128), jnp.float32)
+    """
+    return _data_spec("vmem", pltpu.VMEM, shape, dtype, _caller())  # type: ignore[no-any-return]
+
+
+def smem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
+    """Ask for a buffer in SMEM, for scalars.
+
+    Args:
+        shape: in elements.
+        dtype: of an element.
+
+    Returns:
+        A `Spec` of a `Ref`.
+
+    Raises:
+        SpecError: for a size that is no int or negative.
+
+    Example::
+
+        counts = sp.smem((4,), jnp.int32)
+    """
+    return _data_spec("smem", pltpu.SMEM, shape, dtype, _caller())  # type: ignore[no-any-return]
+
+
+class Scratch:
+    """Named allocations. Subclass it, with a request for each field.
+
+    The class goes to ``scratch_shapes=`` (or to `run_scoped`), and the kernel receives an instance
+    as its last parameter. A field is the request on the class and what it yields on an instance:
+    nothing is declared twice, and no annotation is needed. A subclass adds fields after those of
+    its base. Only the allocator makes instances: calling the class raises `TypeError`.
+
+    Raises:
+        SpecError: where a field is a raw Pallas request or a container of requests.
+
+    Example::
+
+        class Buffers(sp.Scratch):
+            send = sp.dma_semaphore()
+            recv = sp.dma_semaphore(NUM_DEVICES - 1)
+            acc = sp.vmem((8, 128), jnp.float32)
+
+        def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+            sp.async_copy(x, s.acc, s.send).wait()
+    """
+
+    __slots__ = ("_values",)
+
+    _values: dict[str, Any]
+    _fields: ClassVar[dict[str, Spec[Any]]] = {}
+
+    def __init__(self, never: Never, /) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise _errors.constructed(cls.__name__, f"scratch_shapes={cls.__name__}")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        fields = dict(cls._fields)  # of the base
+        for name, value in list(vars(cls).items()):
+            fields.pop(name, None)
+            if isinstance(value, Spec):
+                fields[name] = field = _named(value, name)
+                type.__setattr__(cls, name, field)
+            else:
+                _refuse_hidden_request(cls.__name__, name, value)
+        cls._fields = fields
+        jax.tree_util.register_pytree_with_keys(
+            cls,
+            _flatten_with_keys,
+            lambda names, values: fill(cls, dict(zip(names, values, strict=True))),
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self._values)}>"
+
+
+def _named(spec: Spec[Any], name: str) -> Spec[Any]:
+    named: Spec[Any] = _spec(spec._request, spec._kind, spec._shape, spec._raw, spec._where)
+    named._name = name
+    return named
+
+
+def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
+    """A request that is not a Spec would be no field, and go unnoticed."""
+    leaves = jax.tree_util.tree_leaves(value) if isinstance(value, (tuple, list, dict)) else [value]
+    for leaf in leaves:
+        if isinstance(leaf, Spec) or hasattr(leaf, "get_ref_aval"):
+            raise _errors.spec(
+                f"{cls}.{name}: a field of a Scratch must be one request of safepallas",
+                describe(value),
+                "Write sp.vmem, sp.smem or sp.dma_semaphore(...), and a field for each.",
+            )
+
+
+def _flatten_with_keys(scratch: Scratch) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
+    values = scratch._values
+    return [(jax.tree_util.GetAttrKey(k), v) for k, v in values.items()], tuple(values)
+
+
+def fill(cls: type[Scratch], values: dict[str, Any]) -> Any:
+    """The instance that a kernel receives."""
+    scratch = object.__new__(cls)
+    scratch._values = values
+    return scratch

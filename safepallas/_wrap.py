@@ -1,0 +1,140 @@
+"""How allocations reach a body: what Pallas allocates, and the handles that the body receives."""
+
+import inspect
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import jax
+
+from safepallas import _annotations, _compat, _errors
+from safepallas._arrays import MAX_RANK, make_array
+from safepallas._checks import describe
+from safepallas._handles import CLASS_OF, make
+from safepallas._kinds import kind_of
+from safepallas._scope import Origin, Scope
+from safepallas._specs import Scratch, Spec, fill
+
+
+def as_handle(ref: Any, name: str, where: str, scope: Scope) -> Any:
+    """The handle or array for a semaphore ref; everything else as it is."""
+    ref_type = _compat.ref_type(ref)
+    kind = ref_type and kind_of(ref_type.dtype)
+    if not ref_type or not kind:
+        return ref
+    cls, origin = CLASS_OF[kind], Origin(name, where)
+    if not ref_type.shape:
+        return make(cls, ref, origin, scope)
+    if len(ref_type.shape) > MAX_RANK:
+        what = f"{name}: an array of semaphores has 1 to {MAX_RANK} dimensions"
+        raise _errors.spec(what, describe(ref), "Fold some of them into one.")
+    return make_array(cls, ref, ref_type.shape, origin, scope)
+
+
+def _tree_as_handles(tree: Any, name: str, requests: Any, scope: Scope) -> Any:
+    """`as_handle` for every leaf of an argument; `requests` is a tree of its shape, or None."""
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
+    specs: list[Any] = (
+        [None] * len(leaves) if requests is None else jax.tree_util.tree_leaves(requests)
+    )
+    handles = [
+        as_handle(
+            leaf,
+            name + jax.tree_util.keystr(path),
+            f"allocated at {spec._where}" if isinstance(spec, Spec) else "received by the kernel",
+            scope,
+        )
+        for (path, leaf), spec in zip(leaves, specs, strict=True)
+    ]
+    return jax.tree_util.tree_unflatten(treedef, handles)
+
+
+def raw_request(leaf: Any) -> Any:
+    """What raw Pallas allocates for one request."""
+    if isinstance(leaf, Spec):
+        return leaf._raw
+    if hasattr(leaf, "get_ref_aval"):  # a request of raw Pallas: allowed, and arrives as a handle
+        return leaf
+    mend = "Use sp.dma_semaphore(), sp.semaphore(), sp.vmem(...), or a Scratch class alone."
+    raise _errors.spec("a request to the allocator must be a Spec", describe(leaf), mend)
+
+
+class Layout:
+    """The requests of one scope, and how their refs reach the body.
+
+    Pallas passes them as the last positional arguments, or by keyword. The body may want them
+    folded into one Scratch; or by keyword where Pallas, given a grid_spec, passes positions only.
+    """
+
+    __slots__ = ("by_keyword", "folded", "last", "raw", "scratch")
+
+    def __init__(self, requests: Any, *, positions_only: bool = False) -> None:
+        self.scratch: type[Scratch] | None = None
+        self.folded: tuple[str, ...] = ()  # names of what arrives in the last positions
+        self.last: tuple[Any, ...] = ()  # requests for the last positions
+        self.by_keyword: Mapping[str, Any] = {}
+        if isinstance(requests, type) and issubclass(requests, Scratch):
+            self.scratch = requests
+            self.folded = tuple(requests._fields)
+            self.last = tuple(requests._fields.values())
+        elif isinstance(requests, Mapping):
+            if positions_only:
+                self.folded, self.last = tuple(requests), tuple(requests.values())
+            else:
+                self.by_keyword = dict(requests)
+        elif isinstance(requests, (tuple, list)):
+            self.last = tuple(requests)
+        else:
+            what = "the allocator takes a tuple of specs, a dict of specs, or a Scratch class"
+            mend = "Write (spec,) for one; pass the Scratch class itself, not an instance."
+            raise _errors.spec(what, describe(requests), mend)
+        self.raw = jax.tree_util.tree_map(raw_request, self.by_keyword or self.last)
+
+    def key(self) -> Hashable:
+        """Equal where a body would be traced the same."""
+        leaves, treedef = jax.tree_util.tree_flatten((self.last, dict(self.by_keyword)))
+        return (self.scratch, self.folded, treedef, tuple(leaves))
+
+    def signature(self, of_body: inspect.Signature | None) -> inspect.Signature | None:
+        """What JAX is to take for the body's signature: from it come the parameters' names."""
+        if of_body is None or not (self.scratch or self.folded):
+            return of_body
+        before = [
+            p.name
+            for p in of_body.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in self.folded
+        ]
+        if self.scratch:
+            before = before[:-1]
+        names = dict.fromkeys((*before, *self.folded))
+        return inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+        )
+
+    def hand_out(
+        self,
+        signature: inspect.Signature | None,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        scope: Scope,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """What the body receives for what Pallas passed; its own `signature` gives the names."""
+        first = len(args) - len(self.last)
+        names = _annotations.parameter_names(signature, len(args))
+        if self.folded:
+            names[first:] = self.folded
+        requests = (None,) * first + self.last
+        handles = [
+            _tree_as_handles(arg, name, request, scope)
+            for arg, name, request in zip(args, names, requests, strict=True)
+        ]
+        keywords = {
+            k: _tree_as_handles(v, k, self.by_keyword.get(k), scope) for k, v in kwargs.items()
+        }
+        if self.scratch or self.folded:
+            values = dict(zip(self.folded, handles[first:], strict=True))
+            del handles[first:]
+            if self.scratch:
+                handles.append(fill(self.scratch, values))
+            else:
+                keywords.update(values)
+        return handles, keywords

@@ -1,0 +1,162 @@
+"""Tests without a TPU: compile kernels with the TPU compiler, and compare them with raw Pallas."""
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from safepallas import _compat
+
+
+def _topology_devices(topology: str) -> list[Any]:
+    """The devices of a described TPU, which need not be there."""
+    if importlib.util.find_spec("libtpu") is None:
+        raise ImportError(
+            "safepallas.testing needs the TPU compiler, libtpu, which is not installed: "
+            "pip install 'safepallas[tpu]'"
+        )
+    # libtpu asks the cloud's metadata server for the host's TPU, and lets one process hold it;
+    # here is neither.
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+    return list(topologies.get_topology_desc(topology, "tpu").devices)
+
+
+def tpu_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[str], *, topology: str = "v5e:2x2"
+) -> Mesh:
+    """A mesh of TPU devices that need not be there, to build a `jax.shard_map` over.
+
+    Args:
+        axis_shapes: the size of each axis, in devices; their product is at most the topology's.
+        axis_names: a name for each.
+        topology: as in `compile_for_tpu`.
+
+    Returns:
+        A `jax.sharding.Mesh` for `compile_for_tpu`; nothing can run on it.
+
+    Raises:
+        ImportError: where libtpu is not installed.
+        ValueError: where the topology has fewer devices.
+
+    Example::
+
+        mesh = testing.tpu_mesh((4,), ("x",))
+    """
+    devices = _topology_devices(topology)
+    count = int(np.prod(axis_shapes))
+    if count > len(devices):
+        raise ValueError(f"{topology} has {len(devices)} devices, fewer than the {count} asked for")
+    return Mesh(np.array(devices[:count]).reshape(axis_shapes), tuple(axis_names))
+
+
+def _meshes(jaxpr: Any) -> Iterator[Any]:
+    """The meshes of the `jax.shard_map` calls in a jaxpr, at any depth."""
+    for eqn in _compat.equations_of(jaxpr):
+        if eqn.primitive == "shard_map":
+            yield eqn.params["mesh"]
+        for inner in _compat.jaxprs_in(eqn.params):
+            yield from _meshes(inner)
+
+
+def _described(args: Any, sharding: Any) -> Any:
+    """Arrays by their shapes, placed by `sharding` where they name no place themselves."""
+
+    def describe(x: Any) -> jax.ShapeDtypeStruct:
+        own = x.sharding if isinstance(x, jax.ShapeDtypeStruct) else None
+        return jax.ShapeDtypeStruct(np.shape(x), x.dtype, sharding=own or sharding)
+
+    return jax.tree_util.tree_map(describe, args)
+
+
+def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = "v5e:2x2") -> Any:
+    """Compile a function with the real TPU compiler, on a machine without a TPU.
+
+    What it proves: the kernel lowers, and fits the chip (VMEM, semaphores). What it does not: that
+    the kernel ends, or computes the right thing.
+
+    Args:
+        fn: any function that `jax.jit` takes; under `jax.shard_map` over a mesh of `tpu_mesh`, or
+            over a `jax.sharding.AbstractMesh`, it is compiled for as many devices.
+        args: arrays, or `jax.ShapeDtypeStruct` in their place; trees of them.
+        topology: the chip and how many: ``"v5e:2x2"``, ``"v6e:2x2"``, ``"v5p:2x2x1"``.
+
+    Returns:
+        The `jax.stages.Compiled`: ``.as_text()``, ``.memory_analysis()``, ``.cost_analysis()``.
+
+    Raises:
+        ImportError: where libtpu is not installed.
+        ValueError: where the topology has fewer devices than the mesh.
+
+    Example::
+
+        compiled = testing.compile_for_tpu(fn, jnp.zeros((8, 128)), topology="v6e:2x2")
+    """
+    devices = _topology_devices(topology)
+    meshes = list(_meshes(jax.make_jaxpr(fn)(*_described(args, None)).jaxpr))
+    sharding: Any
+    if not meshes:
+        sharding = SingleDeviceSharding(devices[0])
+    elif isinstance(meshes[0], Mesh):
+        sharding = None  # the mesh has devices
+    else:
+        abstract = meshes[0]
+        mesh = tpu_mesh(abstract.axis_sizes, abstract.axis_names, topology=topology)
+        sharding = NamedSharding(mesh, PartitionSpec())
+    placed = _described(args, sharding)
+    return jax.jit(fn).trace(*placed).lower(lowering_platforms=("tpu",)).compile()
+
+
+def _lowered(fn: Callable[..., Any], args: Any) -> str:
+    with _compat.without_locations():
+        traced = jax.jit(_same_name(fn)).trace(*args)
+        return str(traced.lower(lowering_platforms=("tpu",)).as_text(debug_info=True))
+
+
+def _same_name(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` under a name that says nothing: the name of the outer function is not compared."""
+
+    def compared(*args: Any) -> Any:
+        return fn(*args)
+
+    return compared
+
+
+def _first_difference(ours: str, raw: str) -> str:
+    for number, (a, b) in enumerate(zip(ours.splitlines(), raw.splitlines(), strict=False), 1):
+        if a != b:
+            return f"line {number}:\n  ours: {a.strip()}\n  raw:  {b.strip()}"
+    return f"{len(ours.splitlines())} lines against {len(raw.splitlines())}"
+
+
+def assert_lowers_like(fn: Callable[..., Any], raw_fn: Callable[..., Any], *args: Any) -> None:
+    """Assert that two functions trace to the same jaxpr and lower to the same TPU module.
+
+    For a kernel moved over to safepallas and the same kernel in raw Pallas: the jaxprs are compared
+    as printed, the modules byte for byte, with source locations off. The kernel functions must
+    have the same name and parameter names, as these are part of the module.
+
+    Args:
+        fn: the function moved over.
+        raw_fn: the one it must equal.
+        args: arrays, or `jax.ShapeDtypeStruct` in their place.
+
+    Raises:
+        AssertionError: with the first line that differs.
+
+    Example::
+
+        testing.assert_lowers_like(fn, raw_fn, jnp.zeros((8, 128)))
+    """
+    described = _described(args, None)
+    ours, raw = (str(jax.make_jaxpr(_same_name(f))(*described)) for f in (fn, raw_fn))
+    if ours != raw:
+        raise AssertionError(f"the jaxprs differ at {_first_difference(ours, raw)}")
+    ours, raw = _lowered(fn, described), _lowered(raw_fn, described)
+    if ours != raw:
+        raise AssertionError(f"the lowered TPU modules differ at {_first_difference(ours, raw)}")
