@@ -1,5 +1,7 @@
 """Arrays of semaphores, which must be indexed before use."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Iterable, Iterator
 from typing import (
@@ -19,9 +21,11 @@ import jax
 import numpy as np
 
 from safepallas import _compat, _errors
+from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Handle, Semaphore, make
+from safepallas._kinds import kind_of
 from safepallas._refs import RawRef
-from safepallas._scope import Aux, Origin, Part, Scope
+from safepallas._scope import Aux, Named, Origin, Part, Scope
 
 S_co = TypeVar("S_co", bound=Semaphore | BarrierSemaphore | DmaSemaphore, covariant=True)
 Shape_co = TypeVar("Shape_co", bound="tuple[int, ...]", covariant=True)
@@ -37,32 +41,32 @@ class ArrayIndexer(Generic[S_co, Shape_co]):
 
     # fmt: off
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int]]", i: Index, /) -> S_co: ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int]], i: Index, /) -> S_co: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int]]", i: tuple[Index, Index], /) -> S_co: ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int]], i: tuple[Index, Index], /) -> S_co: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: tuple[Index, Index, Index], /) -> S_co: ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int]], i: tuple[Index, Index, Index], /) -> S_co: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index, Index, Index], /) -> S_co: ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int, int]], i: tuple[Index, Index, Index, Index], /) -> S_co: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int]], i: Index, /) -> SemaphoreArray[S_co, tuple[int]]: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int, int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int]], i: Index, /) -> SemaphoreArray[S_co, tuple[int, int]]: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int]]", i: tuple[Index, Index], /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int]], i: tuple[Index, Index], /) -> SemaphoreArray[S_co, tuple[int]]: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: Index, /) -> "SemaphoreArray[S_co, tuple[int, int, int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int, int]], i: Index, /) -> SemaphoreArray[S_co, tuple[int, int, int]]: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index], /) -> "SemaphoreArray[S_co, tuple[int, int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int, int]], i: tuple[Index, Index], /) -> SemaphoreArray[S_co, tuple[int, int]]: ...
     @overload
-    def __getitem__(self: "ArrayIndexer[S_co, tuple[int, int, int, int]]", i: tuple[Index, Index, Index], /) -> "SemaphoreArray[S_co, tuple[int]]": ...
+    def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int, int]], i: tuple[Index, Index, Index], /) -> SemaphoreArray[S_co, tuple[int]]: ...
     # fmt: on
     def __getitem__(self, i: Any, /) -> Any:
         return element(cast("SemaphoreArray[Any, Any]", self), i)
 
 
 @final
-class SemaphoreArray(ArrayIndexer[S_co, Shape_co]):
+class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
     """Semaphores of one kind in an array of rank 1 to 4. Index it before use.
 
     ``array.at[i, j]`` is an element, ``array.at[i]`` of a rank 2 array an array of rank 1, and
@@ -118,19 +122,19 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co]):
         return self._shape[0]
 
     @overload
-    def __iter__(self: "SemaphoreArray[S_co, tuple[int]]") -> Iterator[S_co]: ...
+    def __iter__(self: SemaphoreArray[S_co, tuple[int]]) -> Iterator[S_co]: ...
     @overload
     def __iter__(
-        self: "SemaphoreArray[S_co, tuple[int, int]]",
-    ) -> "Iterator[SemaphoreArray[S_co, tuple[int]]]": ...
+        self: SemaphoreArray[S_co, tuple[int, int]],
+    ) -> Iterator[SemaphoreArray[S_co, tuple[int]]]: ...
     @overload
     def __iter__(
-        self: "SemaphoreArray[S_co, tuple[int, int, int]]",
-    ) -> "Iterator[SemaphoreArray[S_co, tuple[int, int]]]": ...
+        self: SemaphoreArray[S_co, tuple[int, int, int]],
+    ) -> Iterator[SemaphoreArray[S_co, tuple[int, int]]]: ...
     @overload
     def __iter__(
-        self: "SemaphoreArray[S_co, tuple[int, int, int, int]]",
-    ) -> "Iterator[SemaphoreArray[S_co, tuple[int, int, int]]]": ...
+        self: SemaphoreArray[S_co, tuple[int, int, int, int]],
+    ) -> Iterator[SemaphoreArray[S_co, tuple[int, int, int]]]: ...
     def __iter__(self) -> Iterator[Any]:
         return (element(self, i) for i in range(self._shape[0]))
 
@@ -143,7 +147,7 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co]):
     if not TYPE_CHECKING:  # checkers reject these, and say it better without them
 
         def __init_subclass__(cls, **kwargs):
-            raise TypeError("SemaphoreArray is final: it cannot be subclassed.")
+            raise _errors.subclassed("SemaphoreArray")
 
         def __bool__(self):
             raise _errors.used_as_value(str(self), "has no truth value")
@@ -151,7 +155,6 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co]):
         def __contains__(self, item):
             raise _errors.used_as_value(str(self), "cannot be searched")
 
-        __jax_array__ = Handle.__jax_array__
         __array__ = Handle.__array__
         __eq__ = Handle.__eq__
         __hash__ = object.__hash__
@@ -165,7 +168,7 @@ def make_array(
     scope: Scope,
     *,
     vetted: bool = True,
-) -> "SemaphoreArray[Any, Any]":
+) -> SemaphoreArray[Any, Any]:
     """An array on `ref`, which the caller knows to hold semaphores of the class's kind."""
     array: SemaphoreArray[Any, Any] = object.__new__(SemaphoreArray)
     array._cls = cls
@@ -177,7 +180,7 @@ def make_array(
     return array
 
 
-def _checked_index(array: "SemaphoreArray[Any, Any]", axis: int, index: Any) -> Any:
+def _checked_index(array: SemaphoreArray[Any, Any], axis: int, index: Any) -> Any:
     """The index to hand to Pallas; Python and NumPy ints within bounds and from zero up."""
     size = array._shape[axis]
     if isinstance(index, jax.Array):
@@ -195,10 +198,25 @@ def _checked_index(array: "SemaphoreArray[Any, Any]", axis: int, index: Any) -> 
     return index if number >= 0 else index + size
 
 
-def element(array: "SemaphoreArray[Any, Any]", index: Any) -> Any:
+def _vet(array: SemaphoreArray[Any, Any]) -> None:
+    """Look at what an array holds that has been through a pytree."""
+    ref = _compat.ref_type(array._ref)
+    kind = ref and kind_of(ref.dtype)
+    expected = f"SemaphoreArray[{array._cls.__name__}] of shape {array._shape}"
+    got = f"{array}, which holds {describe(array._ref)}"
+    if ref is None or kind is None or ref.shape != array._shape:
+        raise _errors.not_a_semaphore("indexing", "the array", expected, got)
+    if kind is not array._cls._kind:
+        raise _errors.wrong_kind("indexing", "the array", expected, got, kind.mend)
+    array._vetted = True
+
+
+def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
     """``array.at[index]``."""
     if not array._scope.alive:
         raise _errors.scope_ended("indexing", str(array), array._scope.label)
+    if not array._vetted:
+        _vet(array)
     shape = array._shape
     given: tuple[Any, ...] = index if type(index) is tuple else (index,)
     count = len(given)
@@ -215,20 +233,20 @@ def element(array: "SemaphoreArray[Any, Any]", index: Any) -> Any:
     ref = array._ref.at[checked]
     origin = Part(array._origin, given)
     if count == len(shape):
-        return make(array._cls, ref, origin, array._scope, vetted=array._vetted)
-    return make_array(array._cls, ref, shape[count:], origin, array._scope, vetted=array._vetted)
+        return make(array._cls, ref, origin, array._scope)
+    return make_array(array._cls, ref, shape[count:], origin, array._scope)
 
 
-def _flatten(array: "SemaphoreArray[Any, Any]") -> tuple[tuple[Any], Any]:
+def _flatten(array: SemaphoreArray[Any, Any]) -> tuple[tuple[Any], Any]:
     return (array._ref,), (array._cls, array._shape, Aux(array._origin, array._scope))
 
 
-def _flatten_with_keys(array: "SemaphoreArray[Any, Any]") -> tuple[tuple[tuple[Any, Any]], Any]:
+def _flatten_with_keys(array: SemaphoreArray[Any, Any]) -> tuple[tuple[tuple[Any, Any]], Any]:
     (ref,), aux = _flatten(array)
     return ((jax.tree_util.GetAttrKey("ref"), ref),), aux
 
 
-def _unflatten(aux: Any, children: Iterable[Any]) -> "SemaphoreArray[Any, Any]":
+def _unflatten(aux: Any, children: Iterable[Any]) -> SemaphoreArray[Any, Any]:
     cls, shape, rest = aux
     (ref,) = children
     return make_array(cls, ref, shape, rest.origin, rest.scope, vetted=False)

@@ -10,25 +10,10 @@ import numpy as np
 
 from safepallas import _compat, _errors
 from safepallas._arrays import SemaphoreArray
+from safepallas._describe import describe
 from safepallas._errors import INT32_MAX
 from safepallas._handles import Handle
 from safepallas._kinds import OPERATIONS, Kind, kind_of
-
-
-def describe(x: Any) -> str:
-    """What `x` is, in the words of a message."""
-    if isinstance(x, (Handle, SemaphoreArray)):
-        return str(x)
-    ref = _compat.ref_type(x)
-    if ref is not None:
-        kind = kind_of(ref.dtype)
-        if kind is not None:
-            return f"a raw Pallas ref to a {kind.name} semaphore ({_errors.short_type(ref)})"
-        return f"a raw Pallas ref ({_errors.short_type(ref)})"
-    if isinstance(x, (jax.Array, np.ndarray)):
-        return f"an array {_errors.short_type(x)}"
-    text = repr(x)
-    return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
 def handles_of(kinds: tuple[Kind, ...]) -> str:

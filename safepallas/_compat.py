@@ -6,7 +6,7 @@ the rest of the library calls; nothing else imports ``jax._src``.
 
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -14,8 +14,16 @@ import jax
 from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import source_info_util as _source_info
+from jax._src.state import indexing as _indexing
 from jax._src.state import types as _state
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+
+_AbstractRef = _state.AbstractRef
+_NDIndexer = _indexing.NDIndexer
+_Slice = pl.Slice
+_Tracer = _core.Tracer
+_TransformedRef = _state.TransformedRef
 
 # 0.12 has one class where 0.10.2 has two.
 _JAXPRS = tuple(getattr(_core, n) for n in ("Jaxpr", "ClosedJaxpr") if hasattr(_core, n))
@@ -33,19 +41,37 @@ def ref_type(x: Any) -> RefType | None:
 
     Shapes may hold traced sizes (``pl.ds(start, traced_size)``).
     """
-    aval: Any
-    if isinstance(x, _state.TransformedRef):
-        aval = x.type  # no AbstractRef where a size is traced, but a ref all the same
-        return RefType(aval.shape, aval.dtype)
-    if isinstance(x, (_core.Tracer, _core.Ref)):
+    if type(x) is _TransformedRef:
+        return _indexed_type(x)
+    if isinstance(x, _Tracer):
+        aval: Any = x.aval
+    elif isinstance(x, _core.Ref):
         aval = _core.typeof(x)
-        if isinstance(aval, _state.AbstractRef):
-            return RefType(aval.shape, aval.dtype)
-    return None
+    else:
+        return None
+    if type(aval) is not _AbstractRef:
+        return None
+    inner: Any = aval.inner_aval
+    return RefType(inner.shape, inner.dtype)
+
+
+def _indexed_type(view: Any) -> RefType:
+    """The type of a view. Of one that was only indexed by scalars and slices, read off the index:
+    JAX's own computation takes longer than starting a copy does.
+    """
+    transforms = view.transforms
+    if len(transforms) == 1 and type(transforms[0]) is _NDIndexer:
+        index, ref = transforms[0], view.ref
+        if not index.int_indexer_shape and isinstance(ref, _Tracer):
+            aval: Any = ref.aval
+            shape = tuple([i.size for i in index.indices if type(i) is _Slice])
+            return RefType(shape, aval.inner_aval.dtype)
+    aval = view.type  # no AbstractRef where a size is traced, but a ref all the same
+    return RefType(aval.shape, aval.dtype)
 
 
 def is_tracer(x: Any) -> bool:
-    return isinstance(x, _core.Tracer)
+    return isinstance(x, _Tracer)
 
 
 def axis_sizes() -> dict[Any, int]:
@@ -71,37 +97,33 @@ def interprets_as_tpu(interpret: Any) -> bool:
     return isinstance(forced or interpret, pltpu.InterpretParams)
 
 
-def collective_ids_are_assigned() -> bool:
-    """Whether JAX itself assigns collective ids (0.11 and later, off by default)."""
-    state = getattr(_config, "jax_pallas_auto_assign_collective_ids", None)
-    return state is not None and state.value != "no"
+# 0.10.2 has no such setting.
+_auto_assign: Any = getattr(_config, "jax_pallas_auto_assign_collective_ids", None)
 
 
-class Equation(NamedTuple):
-    """One traced equation: the primitive's name, its parameters, and how to find its line."""
-
-    primitive: str
-    params: Mapping[str, Any]
-    source_info: Any
-
-    def line(self) -> str:
-        """Where the user wrote it, as ``file:line:column (function)``."""
-        return str(_source_info.summarize(self.source_info))
+def ids_are_assigned() -> bool:
+    """Whether JAX itself assigns collective ids (off by default)."""
+    return _auto_assign is not None and _auto_assign.value != "no"
 
 
-def equations_so_far() -> Iterator[Equation]:
+def equations_so_far() -> Iterator[Any]:
     """The equations that the innermost trace holds by now, outermost level only."""
     frame = getattr(_core.trace_ctx.trace, "frame", None)
     for held in frame.tracing_eqns if frame is not None else ():
-        eqn = held() if isinstance(held, weakref.ref) else held
+        eqn = held() if type(held) is weakref.ref else held
         if eqn is not None:
-            yield Equation(eqn.primitive.name, eqn.params, eqn.source_info)
+            yield eqn
 
 
-def equations_of(jaxpr: Any) -> Iterator[Equation]:
+def equations_of(jaxpr: Any) -> Sequence[Any]:
     """The equations of a jaxpr, outermost level only."""
-    for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        yield Equation(eqn.primitive.name, eqn.params, eqn.source_info)
+    equations: Sequence[Any] = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    return equations
+
+
+def line_of(equation: Any) -> str:
+    """Where the user wrote it, as ``file:line:column (function)``."""
+    return str(_source_info.summarize(equation.source_info))
 
 
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:

@@ -5,7 +5,8 @@ from typing import Any, Never, Self, final
 from jax.experimental.pallas import tpu as pltpu
 
 from safepallas import _compat, _errors
-from safepallas._checks import describe, vet
+from safepallas._checks import vet
+from safepallas._describe import describe
 from safepallas._devices import DeviceId, resolve
 from safepallas._handles import DmaSemaphore
 from safepallas._kinds import kind_of
@@ -57,7 +58,12 @@ class _Copy:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         maker = "sp.make_async_copy" if cls is LocalCopy else "sp.make_async_remote_copy"
-        raise TypeError(f"{cls.__name__} cannot be constructed: call {maker}(...).")
+        raise _errors.constructed_elsewhere(cls.__name__, f"{maker}(...)")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if cls.__module__ != __name__:
+            raise _errors.subclassed(cls.__mro__[1].__name__)
+        super().__init_subclass__(**kwargs)
 
     def _check_alive(self, method: str) -> None:
         for sem in self._sems:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from safepallas import _compat, _errors
-from safepallas._checks import describe
+from safepallas._describe import describe
 
 Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
 DeviceId: TypeAlias = (
@@ -34,8 +34,8 @@ def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any)
         raise _errors.device_id_type(op, str(sem), describe(whole))
     if not 0 <= number < size:
         raise _errors.device_id_range(op, str(sem), repr(axis), number, size)
-    # Under x64 Pallas would take a Python int for an int64 and refuse it.
-    return np.int32(number) if _compat.x64_enabled() else value
+    # Pallas refuses every integer but an int32, and takes an int for an int64 under x64.
+    return value if type(value) is int and not _compat.x64_enabled() else np.int32(number)
 
 
 def _mesh_text(mesh: Mapping[Any, int]) -> str:
@@ -46,6 +46,8 @@ def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
     sizes = _compat.axis_sizes()
     seen: set[Any] = set()
     resolved = {}
+    if not ids or () in ids:
+        raise _errors.device_id_empty(op, str(sem), repr(dict(ids)))
     for key, value in ids.items():
         axes = key if isinstance(key, tuple) else (key,)
         for axis in axes:

@@ -231,6 +231,13 @@ def device_id_type(op: str, sem: str, got: str) -> DeviceIdTypeError:
     )
 
 
+def device_id_empty(op: str, sem: str, got: str) -> DeviceIdError:
+    return DeviceIdError(
+        f"{op}: device_id {got} names no axis, for {sem}. Name one, {{'axis': i}}, or leave "
+        "device_id out for this device."
+    )
+
+
 def device_id_no_mesh(op: str, sem: str) -> DeviceIdError:
     return DeviceIdError(
         f"{op}: device_id is given for {sem}, but there is no mesh here. Call the kernel inside "
@@ -336,6 +343,17 @@ def constructed(handle: str, request: str) -> TypeError:
         f"{handle} cannot be constructed: probably you called {handle}(...), instead you want "
         f"{request} in scratch_shapes= or sp.run_scoped, or sp.adopt(ref, {request})."
     )
+
+
+def constructed_elsewhere(name: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{name} cannot be constructed: probably you called {name}(...), instead you want "
+        f"{instead}."
+    )
+
+
+def subclassed(name: str) -> TypeError:
+    return TypeError(f"{name} is final: it cannot be subclassed.")
 
 
 def used_as_value(handle: str, what: str) -> TypeError:

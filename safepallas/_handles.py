@@ -8,10 +8,10 @@ import numpy as np
 
 from safepallas import _errors, _kinds
 from safepallas._refs import RawRef
-from safepallas._scope import Aux, Origin, Part, Scope
+from safepallas._scope import Aux, Named, Origin, Part, Scope
 
 
-class Handle:
+class Handle(Named):
     """What the three handles share. Not public: each handle is a class of its own."""
 
     __slots__ = ("_origin", "_ref", "_scope", "_vetted")
@@ -47,15 +47,11 @@ class Handle:
 
         def __init_subclass__(cls, **kwargs):
             if cls.__module__ != __name__:
-                base = cls.__mro__[1].__name__
-                raise TypeError(f"{base} is final: it cannot be subclassed.")
+                raise _errors.subclassed(cls.__mro__[1].__name__)
             super().__init_subclass__(**kwargs)
 
         def __bool__(self):
             raise _errors.used_as_value(str(self), "has no truth value")
-
-        def __jax_array__(self):
-            raise _errors.used_as_value(str(self), "cannot be loaded")
 
         def __array__(self, *args, **kwargs):
             raise _errors.used_as_value(str(self), "cannot be loaded")

@@ -7,7 +7,8 @@ import numpy as np
 from jax.experimental import pallas as pl
 
 from safepallas import _compat, _errors
-from safepallas._checks import amount, describe, vet
+from safepallas._checks import amount, vet
+from safepallas._describe import describe
 from safepallas._devices import DeviceId, resolve
 from safepallas._errors import INT32_MAX
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
@@ -16,7 +17,8 @@ from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
 def _core(index: Any, sem: Any) -> Any:
     if isinstance(index, jax.Array) and not index.ndim and np.issubdtype(index.dtype, np.integer):
         return index if index.dtype == np.int32 else index.astype(np.int32)
-    if isinstance(index, (int, np.integer)) and not isinstance(index, bool) and index >= 0:
+    is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
+    if is_int and 0 <= index <= INT32_MAX:
         return np.int32(index) if _compat.x64_enabled() else index
     raise _errors.core_index(str(sem), describe(index))
 

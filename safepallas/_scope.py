@@ -1,5 +1,6 @@
 """Where a semaphore came from, and how long it lives."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,15 +9,20 @@ import jax
 class Scope:
     """The part of a trace in which an allocation lives. One object for each time it is traced."""
 
-    __slots__ = ("alive", "label")
+    __slots__ = ("_describe", "alive")
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, describe: Callable[[], str]) -> None:
         self.alive = True
-        self.label = label
+        self._describe = describe
+
+    @property
+    def label(self) -> str:
+        """What messages call it; put into words only when asked."""
+        return self._describe()
 
 
 # For a raw ref adopted outside any scope of ours: only JAX knows when it ends.
-UNSCOPED = Scope("an unknown scope")
+UNSCOPED = Scope(lambda: "an unknown scope")
 
 
 class Origin:
@@ -52,6 +58,12 @@ class Part:
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.where})"
+
+
+class Named:
+    """What messages call by its name: the base of the handles and of the array."""
+
+    __slots__ = ()
 
 
 class Aux:

@@ -12,8 +12,8 @@ from jax.experimental import pallas as pl
 
 from safepallas import _annotations, _compat, _errors
 from safepallas._arrays import SemaphoreArray
-from safepallas._audit import Terms, audit, count_semaphores, terms_of
-from safepallas._checks import describe
+from safepallas._audit import Terms, audit, terms_of
+from safepallas._describe import describe
 from safepallas._handles import Handle
 from safepallas._scope import UNSCOPED, Scope
 from safepallas._specs import Spec
@@ -46,18 +46,20 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
     """
     own = _annotations.signature_of(fn)
 
+    def label() -> str:
+        return f"{'run_scoped' if terms is None else 'kernel'} {_annotations.name_of(fn)}"
+
     def body(*args: Any, **kwargs: Any) -> Any:
-        what = f"{'run_scoped' if terms is None else 'kernel'} {_annotations.name_of(fn)}"
-        scope = Scope(what)
+        scope = Scope(label)
         outer = _current.kernel
         if terms is not None:
             _current.kernel = scope
         try:
             handles, keywords = layout.hand_out(own, args, kwargs, scope)
-            _annotations.check(what, fn, own, handles, keywords)
+            _annotations.check(scope, fn, own, handles, keywords)
             result = fn(*handles, **keywords)
             if terms is not None:
-                audit(what, count_semaphores(layout.raw), terms)
+                audit(scope, layout.count(), terms)
             return result
         finally:
             scope.alive = False
@@ -86,7 +88,9 @@ def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callab
 
 
 def _raw_out(leaf: Any) -> Any:
-    return leaf._raw if isinstance(leaf, Spec) else leaf
+    if not isinstance(leaf, Spec):
+        return leaf
+    return leaf._raw if leaf._kind is None else leaf._kind.raw(leaf._shape)
 
 
 def pallas_call(
@@ -104,10 +108,12 @@ def pallas_call(
     body = _kernel_body(kernel, layout, terms_of(compiler_params, interpret))
     out_shape = jax.tree_util.tree_map(_raw_out, out_shape)
     scratch = layout.raw
+    inside = jax.tree_util.tree_leaves(getattr(grid_spec, "scratch_shapes", ()))
+    if inside and (scratch or any(isinstance(leaf, Spec) for leaf in inside)):
+        what = "with a grid_spec, scratch stands in scratch_shapes= of pallas_call"
+        got = "some in the grid_spec"
+        raise _errors.spec(what, got, "Move all of it to scratch_shapes=.")
     if grid_spec is not None and scratch:
-        if grid_spec.scratch_shapes:
-            what = "scratch stands either in scratch_shapes= or in the grid_spec"
-            raise _errors.spec(what, "both", "Move all of it to scratch_shapes=.")
         grid_spec = copy.copy(grid_spec)
         grid_spec.scratch_shapes, scratch = scratch, ()
     return pl.pallas_call(
@@ -177,5 +183,6 @@ def adopt(ref: Any, spec: Spec[T]) -> T:
     expected = spec._raw.get_ref_aval()
     actual = _compat.ref_type(ref)
     if actual is None or actual.dtype != expected.dtype or actual.shape != expected.shape:
-        raise _errors.adopt(f"{spec._request}: {_errors.short_type(expected)}", describe(ref))
-    return as_handle(ref, "adopted", f"adopted as {spec._request}", kernel_scope())  # type: ignore[no-any-return]
+        raise _errors.adopt(f"{spec}: {_errors.short_type(expected)}", describe(ref))
+    where = f"adopted as {spec}"
+    return as_handle(ref, actual, "adopted", where, kernel_scope())  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ is what this module writes. What stands between the marks is replaced, the rest 
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,8 +99,9 @@ def rewrite(text: str) -> str:
     for name, section in SECTIONS.items():
         begin, end = f"# generated: {name}\n", f"# end of {name}\n"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        joined = "\n".join(section())
-        text = pattern.sub(lambda _, s=begin + joined + "\n" + end: s, text)  # type: ignore[misc]
+        overloads = textwrap.indent("\n".join(section()), "    ")
+        replacement = f"{begin}if TYPE_CHECKING:\n{overloads}\n{end}"
+        text = pattern.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
     return text
 
 

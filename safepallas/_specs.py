@@ -1,7 +1,11 @@
 """Requests to the allocator, and the class that names a group of them."""
 
+from __future__ import annotations
+
+import copy
 import operator
 import sys
+import types
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, final, overload
 
@@ -11,9 +15,10 @@ from jax.typing import DTypeLike
 
 from safepallas import _errors, _kinds
 from safepallas._arrays import MAX_RANK, SemaphoreArray
-from safepallas._checks import describe
+from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
 from safepallas._refs import Ref
+from safepallas._scope import Named
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -27,19 +32,30 @@ class Spec(Generic[T_co]):
     `Scratch`. Two specs are equal where they ask for the same, on the same line.
     """
 
-    __slots__ = ("_kind", "_name", "_raw", "_request", "_shape", "_where")
+    __slots__ = ("_code", "_dtype", "_kind", "_line", "_name", "_raw", "_request", "_shape")
 
     _kind: _kinds.Kind | None  # None for data
     _name: str | None  # the Scratch field that holds it
     _raw: Any  # what raw Pallas allocates for it
-    _request: str
+    _request: str  # the function that made it
     _shape: tuple[int, ...]
-    _where: str
+    _dtype: Any  # of data
+    _code: types.CodeType  # where it was made
+    _line: int
 
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed("Spec", "sp.dma_semaphore()")
+        raise _errors.constructed_elsewhere("Spec", "sp.dma_semaphore()")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise _errors.subclassed("Spec")
+
+    def __copy__(self) -> Spec[T_co]:
+        twin: Spec[T_co] = object.__new__(Spec)
+        for slot in Spec.__slots__:
+            setattr(twin, slot, getattr(self, slot))
+        return twin
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,17 +65,26 @@ class Spec(Generic[T_co]):
     @overload
     def __get__(self, instance: None, owner: type[Any], /) -> Self: ...
     @overload
-    def __get__(self, instance: "Scratch", owner: type[Any], /) -> T_co: ...
-    def __get__(self, instance: "Scratch | None", owner: type[Any], /) -> Any:
+    def __get__(self, instance: Scratch, owner: type[Any], /) -> T_co: ...
+    def __get__(self, instance: Scratch | None, owner: type[Any], /) -> Any:
         if self._name is None or not isinstance(instance, Scratch):
             return self
         return instance._values[self._name]
 
-    def __set__(self, instance: "Scratch", value: Never, /) -> None:
+    def __set__(self, instance: Scratch, value: Never, /) -> None:
         raise AttributeError(f"{self._name!r} of a Scratch cannot be set: the allocator fills it.")
 
+    @property
+    def _where(self) -> str:
+        return f"{self._code.co_filename}:{self._line}"
+
+    def __str__(self) -> str:
+        if self._kind is None:
+            return f"{self._request}({self._shape}, {self._dtype})"
+        return f"{self._request}({', '.join(map(str, self._shape))})"
+
     def __repr__(self) -> str:
-        return f"<Spec {self._request} at {self._where}>"
+        return f"<Spec {self} at {self._where}>"
 
     if not TYPE_CHECKING:  # identity for checkers; value for JAX's cache of traces
 
@@ -70,30 +95,31 @@ class Spec(Generic[T_co]):
             return hash(self._key())
 
         def _key(self):
-            return (self._request, self._shape, self._where, self._name)
+            return (self._request, self._shape, self._dtype, self._code, self._line, self._name)
 
 
 def _spec(
-    request: str, kind: _kinds.Kind | None, shape: tuple[int, ...], raw: Any, where: str
+    request: str, kind: _kinds.Kind | None, shape: tuple[int, ...], dtype: Any, raw: Any
 ) -> Any:
+    """A spec made on the line that called the public function that called the caller of this."""
+    frame = sys._getframe(3)
     spec: Spec[Any] = object.__new__(Spec)
     spec._request = request
     spec._kind = kind
     spec._shape = shape
+    spec._dtype = dtype
     spec._raw = raw
-    spec._where = where
+    spec._code = frame.f_code
+    spec._line = frame.f_lineno
     spec._name = None
     return spec
 
 
-def _caller() -> str:
-    """The line that called the request function that calls this."""
-    frame = sys._getframe(2)
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _sizes(request: str, shape: Iterable[Any]) -> tuple[int, ...]:
-    sizes = []
+def _sizes(request: str, shape: Any) -> tuple[int, ...]:
+    sizes: list[int] = []
+    if not isinstance(shape, Iterable):
+        mend = f"Write {request}((8, 128), dtype)."
+        raise _errors.spec(f"{request}: a shape must be a tuple of ints", describe(shape), mend)
     for size in shape:
         try:
             if isinstance(size, bool):
@@ -108,13 +134,12 @@ def _sizes(request: str, shape: Iterable[Any]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _semaphore_spec(request: str, kind: _kinds.Kind, shape: tuple[Any, ...], where: str) -> Any:
+def _semaphore_spec(request: str, kind: _kinds.Kind, shape: tuple[Any, ...]) -> Any:
     sizes = _sizes(request, shape)
     if len(sizes) > MAX_RANK:
         what = f"{request}: an array of semaphores has 1 to {MAX_RANK} dimensions"
         raise _errors.spec(what, str(len(sizes)), "Fold some of them into one.")
-    shown = f"{request}({', '.join(map(str, sizes))})"
-    return _spec(shown, kind, sizes, kind.raw(sizes), where)
+    return _spec(request, kind, sizes, None, kind.raw(sizes) if sizes else kind.raw)
 
 
 # fmt: off
@@ -146,7 +171,7 @@ def semaphore(*shape: int) -> Any:
 
         scratch_shapes=(sp.semaphore(), sp.semaphore(2))
     """
-    return _semaphore_spec("semaphore", _kinds.REGULAR, shape, _caller())
+    return _semaphore_spec("semaphore", _kinds.REGULAR, shape)
 
 
 # fmt: off
@@ -180,7 +205,7 @@ def barrier_semaphore(*shape: int) -> Any:
         spec = sp.barrier_semaphore()
         barrier = sp.adopt(raw_barrier_ref, spec)
     """
-    return _semaphore_spec("barrier_semaphore", _kinds.BARRIER, shape, _caller())
+    return _semaphore_spec("barrier_semaphore", _kinds.BARRIER, shape)
 
 
 # fmt: off
@@ -211,14 +236,12 @@ def dma_semaphore(*shape: int) -> Any:
 
         scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(NUM_DEVICES - 1))
     """
-    return _semaphore_spec("dma_semaphore", _kinds.DMA, shape, _caller())
+    return _semaphore_spec("dma_semaphore", _kinds.DMA, shape)
 
 
-def _data_spec(request: str, space: Any, shape: Sequence[int], dtype: DTypeLike, where: str) -> Any:
+def _data_spec(request: str, space: Any, shape: Sequence[int], dtype: DTypeLike) -> Any:
     sizes = _sizes(request, shape)
-    return _spec(
-        f"{request}({sizes}, {jax.numpy.dtype(dtype)})", None, sizes, space(sizes, dtype), where
-    )
+    return _spec(request, None, sizes, jax.numpy.dtype(dtype), space(sizes, dtype))
 
 
 def vmem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
@@ -238,7 +261,7 @@ def vmem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
 
         acc = sp.vmem((8, 128), jnp.float32)
     """
-    return _data_spec("vmem", pltpu.VMEM, shape, dtype, _caller())  # type: ignore[no-any-return]
+    return _data_spec("vmem", pltpu.VMEM, shape, dtype)  # type: ignore[no-any-return]
 
 
 def smem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
@@ -258,7 +281,7 @@ def smem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
 
         counts = sp.smem((4,), jnp.int32)
     """
-    return _data_spec("smem", pltpu.SMEM, shape, dtype, _caller())  # type: ignore[no-any-return]
+    return _data_spec("smem", pltpu.SMEM, shape, dtype)  # type: ignore[no-any-return]
 
 
 class Scratch:
@@ -291,13 +314,15 @@ class Scratch:
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed(cls.__name__, f"scratch_shapes={cls.__name__}")
+        raise _errors.constructed_elsewhere(cls.__name__, f"scratch_shapes={cls.__name__}")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         fields = dict(cls._fields)  # of the base
         for name, value in list(vars(cls).items()):
             fields.pop(name, None)
+            if name in ("_fields", "_values"):
+                raise _errors.spec(f"{cls.__name__}.{name}: the name is taken", name, "Rename it.")
             if isinstance(value, Spec):
                 fields[name] = field = _named(value, name)
                 type.__setattr__(cls, name, field)
@@ -315,7 +340,7 @@ class Scratch:
 
 
 def _named(spec: Spec[Any], name: str) -> Spec[Any]:
-    named: Spec[Any] = _spec(spec._request, spec._kind, spec._shape, spec._raw, spec._where)
+    named = copy.copy(spec)
     named._name = name
     return named
 
@@ -323,8 +348,11 @@ def _named(spec: Spec[Any], name: str) -> Spec[Any]:
 def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
     """A request that is not a Spec would be no field, and go unnoticed."""
     leaves = jax.tree_util.tree_leaves(value) if isinstance(value, (tuple, list, dict)) else [value]
+    requests = (semaphore, barrier_semaphore, dma_semaphore, vmem, smem)
     for leaf in leaves:
-        if isinstance(leaf, Spec) or hasattr(leaf, "get_ref_aval"):
+        uncalled = any(leaf is request for request in requests)
+        is_class = isinstance(leaf, type) and issubclass(leaf, (Named, Scratch))
+        if uncalled or is_class or isinstance(leaf, Spec) or hasattr(leaf, "get_ref_aval"):
             raise _errors.spec(
                 f"{cls}.{name}: a field of a Scratch must be one request of safepallas",
                 describe(value),

@@ -1,6 +1,7 @@
 """How allocations reach a body: what Pallas allocates, and the handles that the body receives."""
 
 import inspect
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -8,18 +9,22 @@ import jax
 
 from safepallas import _annotations, _compat, _errors
 from safepallas._arrays import MAX_RANK, make_array
-from safepallas._checks import describe
+from safepallas._audit import count_semaphores
+from safepallas._describe import describe
 from safepallas._handles import CLASS_OF, make
 from safepallas._kinds import kind_of
 from safepallas._scope import Origin, Scope
 from safepallas._specs import Scratch, Spec, fill
 
 
-def as_handle(ref: Any, name: str, where: str, scope: Scope) -> Any:
-    """The handle or array for a semaphore ref; everything else as it is."""
-    ref_type = _compat.ref_type(ref)
-    kind = ref_type and kind_of(ref_type.dtype)
-    if not ref_type or not kind:
+def _where(request: Any) -> str:
+    return f"allocated at {request._where}" if isinstance(request, Spec) else "from outside"
+
+
+def as_handle(ref: Any, ref_type: _compat.RefType, name: str, where: str, scope: Scope) -> Any:
+    """The handle or array for a semaphore ref; every other ref as it is."""
+    kind = kind_of(ref_type.dtype)
+    if kind is None:
         return ref
     cls, origin = CLASS_OF[kind], Origin(name, where)
     if not ref_type.shape:
@@ -30,21 +35,20 @@ def as_handle(ref: Any, name: str, where: str, scope: Scope) -> Any:
     return make_array(cls, ref, ref_type.shape, origin, scope)
 
 
-def _tree_as_handles(tree: Any, name: str, requests: Any, scope: Scope) -> Any:
-    """`as_handle` for every leaf of an argument; `requests` is a tree of its shape, or None."""
-    leaves, treedef = jax.tree_util.tree_flatten_with_path(tree)
-    specs: list[Any] = (
-        [None] * len(leaves) if requests is None else jax.tree_util.tree_leaves(requests)
-    )
-    handles = [
-        as_handle(
-            leaf,
-            name + jax.tree_util.keystr(path),
-            f"allocated at {spec._where}" if isinstance(spec, Spec) else "received by the kernel",
-            scope,
-        )
-        for (path, leaf), spec in zip(leaves, specs, strict=True)
-    ]
+def _received(arg: Any, name: str, request: Any, scope: Scope) -> Any:
+    """An argument with a handle for every semaphore in it. `request` is a tree of its shape."""
+    ref_type = _compat.ref_type(arg)
+    if ref_type is not None:
+        return as_handle(arg, ref_type, name, _where(request), scope)
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(arg)
+    requests = jax.tree_util.tree_leaves(request) or [None] * len(leaves)
+    handles: list[Any] = []
+    for (path, leaf), part in zip(leaves, requests, strict=True):
+        ref_type = _compat.ref_type(leaf)
+        if ref_type is not None:
+            where = name + jax.tree_util.keystr(path)
+            leaf = as_handle(leaf, ref_type, where, _where(part), scope)
+        handles.append(leaf)
     return jax.tree_util.tree_unflatten(treedef, handles)
 
 
@@ -87,10 +91,28 @@ class Layout:
             what = "the allocator takes a tuple of specs, a dict of specs, or a Scratch class"
             mend = "Write (spec,) for one; pass the Scratch class itself, not an instance."
             raise _errors.spec(what, describe(requests), mend)
-        self.raw = jax.tree_util.tree_map(raw_request, self.by_keyword or self.last)
+        requests = self.by_keyword or self.last
+        self.raw: Any
+        if type(requests) is tuple and all(type(request) is Spec for request in requests):
+            self.raw = tuple([request._raw for request in requests])
+        else:
+            self.raw = jax.tree_util.tree_map(raw_request, requests)
+
+    def count(self) -> int:
+        """How many semaphores it allocates."""
+        total = 0
+        for request in jax.tree_util.tree_leaves(self.by_keyword or self.last):
+            if not isinstance(request, Spec):
+                ref = request.get_ref_aval()
+                total += count_semaphores([(ref.shape, ref.dtype)])
+            elif request._kind is not None:
+                total += math.prod(request._shape)
+        return total
 
     def key(self) -> Hashable:
         """Equal where a body would be traced the same."""
+        if not self.by_keyword and all(type(request) is Spec for request in self.last):
+            return (self.scratch, self.folded, self.last)
         leaves, treedef = jax.tree_util.tree_flatten((self.last, dict(self.by_keyword)))
         return (self.scratch, self.folded, treedef, tuple(leaves))
 
@@ -124,12 +146,10 @@ class Layout:
             names[first:] = self.folded
         requests = (None,) * first + self.last
         handles = [
-            _tree_as_handles(arg, name, request, scope)
+            _received(arg, name, request, scope)
             for arg, name, request in zip(args, names, requests, strict=True)
         ]
-        keywords = {
-            k: _tree_as_handles(v, k, self.by_keyword.get(k), scope) for k, v in kwargs.items()
-        }
+        keywords = {k: _received(v, k, self.by_keyword.get(k), scope) for k, v in kwargs.items()}
         if self.scratch or self.folded:
             values = dict(zip(self.folded, handles[first:], strict=True))
             del handles[first:]

@@ -58,7 +58,7 @@ def tpu_mesh(
 def _meshes(jaxpr: Any) -> Iterator[Any]:
     """The meshes of the `jax.shard_map` calls in a jaxpr, at any depth."""
     for eqn in _compat.equations_of(jaxpr):
-        if eqn.primitive == "shard_map":
+        if eqn.primitive.name == "shard_map":
             yield eqn.params["mesh"]
         for inner in _compat.jaxprs_in(eqn.params):
             yield from _meshes(inner)

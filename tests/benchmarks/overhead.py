@@ -1,0 +1,128 @@
+"""What safepallas costs while tracing, and while importing: ratios to raw Pallas, of one run.
+
+    python tests/benchmarks/overhead.py
+
+Traces the same kernel written for both, in turns, and prints the median of the ratios of
+neighbouring turns. Kernels with 10 and with 500 semaphore operations.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+import safepallas as sp
+
+X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+ANY = pl.BlockSpec(memory_space=pl.ANY)
+
+
+def signals(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Half signals, half waits."""
+
+    def ours(x: Any) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
+            for _ in range(operations // 2):
+                sp.signal(sem)
+                sp.wait(sem)
+
+        return sp.pallas_call(kernel, X, scratch_shapes=(sp.semaphore(),))(x)
+
+    def raw(x: Any) -> Any:
+        def kernel(x: Any, o: Any, sem: Any) -> None:
+            for _ in range(operations // 2):
+                pl.semaphore_signal(sem)
+                pl.semaphore_wait(sem)
+
+        return pl.pallas_call(kernel, X, scratch_shapes=(pltpu.SemaphoreType.REGULAR,))(x)
+
+    return ours, raw
+
+
+def copies(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Half starts, half waits, on semaphores of an array and on views of the data."""
+
+    def ours(x: Any) -> Any:
+        def kernel(
+            x: sp.Ref, o: sp.Ref, sems: sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]
+        ) -> None:
+            for i in range(operations // 2):
+                sp.async_copy(x.at[0:4], o.at[0:4], sems.at[i % 2]).wait()
+
+        return sp.pallas_call(
+            kernel, X, scratch_shapes=(sp.dma_semaphore(2),), in_specs=[ANY], out_specs=ANY
+        )(x)
+
+    def raw(x: Any) -> Any:
+        def kernel(x: Any, o: Any, sems: Any) -> None:
+            for i in range(operations // 2):
+                pltpu.async_copy(x.at[0:4], o.at[0:4], sems.at[i % 2]).wait()
+
+        return pl.pallas_call(
+            kernel,
+            X,
+            scratch_shapes=(pltpu.SemaphoreType.DMA((2,)),),
+            in_specs=[ANY],
+            out_specs=ANY,
+        )(x)
+
+    return ours, raw
+
+
+def seconds(fn: Callable[..., Any]) -> float:
+    # A new function each time: JAX keeps the trace of one that it knows.
+    fresh = jax.jit(lambda x: fn(x))
+    start = time.perf_counter()
+    fresh.trace(X)
+    return time.perf_counter() - start
+
+
+def tracing(name: str, pair: tuple[Callable[..., Any], Callable[..., Any]], turns: int) -> None:
+    ours, raw = pair
+    for fn in (ours, raw) * 3:
+        seconds(fn)
+    ratios, times = [], []
+    for turn in range(turns):
+        order = (ours, raw) if turn % 2 else (raw, ours)
+        measured = {fn: seconds(fn) for fn in order}
+        ratios.append(measured[ours] / measured[raw])
+        times.append(measured[raw])
+    print(
+        f"tracing, {name:<22} ratio {statistics.median(ratios):.3f}  "
+        f"(raw {statistics.median(times) * 1e3:.2f} ms)"
+    )
+
+
+def importing(turns: int) -> None:
+    code = (
+        "import time; a = time.perf_counter(); from jax.experimental.pallas import tpu; "
+        "b = time.perf_counter(); import safepallas; c = time.perf_counter(); "
+        "print((c - a) / (b - a))"
+    )
+    run = [sys.executable, "-c", code]
+    ratios = [float(subprocess.check_output(run, text=True)) for _ in range(turns)]
+    print(
+        f"import, against jax.experimental.pallas.tpu alone: ratio {statistics.median(ratios):.3f}"
+    )
+
+
+def main() -> None:
+    print(f"jax {jax.__version__}, Python {sys.version.split()[0]}")
+    for operations, turns in ((10, 400), (500, 60)):
+        tracing(f"{operations} signals and waits", signals(operations), turns)
+        tracing(f"{operations} starts and waits", copies(operations), turns)
+    importing(15)
+
+
+if __name__ == "__main__":
+    main()
