@@ -1,5 +1,7 @@
 """The barrier semaphore between devices."""
 
+from typing import Any
+
 from jax.experimental.pallas import tpu as pltpu
 
 from safepallas._handles import BarrierSemaphore, make
@@ -30,5 +32,6 @@ def get_barrier_semaphore() -> BarrierSemaphore:
         sp.signal(barrier, device_id={"x": right})
         sp.wait(barrier, 1)
     """
+    get: Any = pltpu.get_barrier_semaphore  # not annotated in JAX 0.10.2
     origin = Origin("barrier", "sp.get_barrier_semaphore()")
-    return make(BarrierSemaphore, pltpu.get_barrier_semaphore(), origin, kernel_scope())
+    return make(BarrierSemaphore, get(), origin, kernel_scope())

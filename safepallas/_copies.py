@@ -285,4 +285,5 @@ def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
     """
     _vet_dma(sem, "wait_bytes", "sem")
     _data_type(like, "wait_bytes", "like")
-    pltpu.make_async_copy(like, like, sem._ref).wait()
+    raw: Any = pltpu.make_async_copy(like, like, sem._ref)
+    raw.wait()

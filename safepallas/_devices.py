@@ -1,8 +1,8 @@
 """Device ids: mesh coordinates by axis name, as a tuple, or one int on a mesh of one axis."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import jax
 import numpy as np
@@ -11,13 +11,18 @@ from safepallas import _compat, _errors
 from safepallas._describe import describe
 
 Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
-DeviceId: TypeAlias = (
-    Coordinate
-    | tuple[Coordinate, ...]
-    | Mapping[str, Coordinate]
-    | Mapping[tuple[str, ...], Coordinate]
-    | Mapping[str | tuple[str, ...], Coordinate]
-)
+
+
+class ByAxis(Protocol):
+    """A dict from axis names, or tuples of them, to coordinates.
+
+    A protocol, as the key of a Mapping is invariant: a ``dict[str, jax.Array]`` would not be one.
+    """
+
+    def items(self) -> Iterable[tuple[str | tuple[str, ...], Coordinate]]: ...
+
+
+DeviceId: TypeAlias = Coordinate | tuple[Coordinate, ...] | ByAxis
 
 
 def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:

@@ -65,9 +65,14 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
             scope.alive = False
             _current.kernel = outer
 
-    # JAX reads a function's name and line through __wrapped__, its parameters off __signature__.
-    body.__wrapped__ = fn  # type: ignore[attr-defined]
-    body.__signature__ = layout.signature(own)  # type: ignore[attr-defined]
+    # JAX reads a function's name and line through __wrapped__ (0.10.2 does not look through a
+    # partial there), its parameters off __signature__.
+    inner = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    body.__wrapped__ = inner  # type: ignore[attr-defined]
+    if own is not None:
+        body.__signature__ = layout.signature(own)  # type: ignore[attr-defined]
     return body
 
 

@@ -116,14 +116,17 @@ class Layout:
         leaves, treedef = jax.tree_util.tree_flatten((self.last, dict(self.by_keyword)))
         return (self.scratch, self.folded, treedef, tuple(leaves))
 
-    def signature(self, of_body: inspect.Signature | None) -> inspect.Signature | None:
+    def signature(self, of_body: inspect.Signature) -> inspect.Signature:
         """What JAX is to take for the body's signature: from it come the parameters' names."""
-        if of_body is None or not (self.scratch or self.folded):
+        parameters = of_body.parameters.values()
+        if not self.folded or any(p.kind is p.VAR_POSITIONAL for p in parameters):
             return of_body
         before = [
             p.name
-            for p in of_body.parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in self.folded
+            for p in parameters
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            and p.default is p.empty
+            and p.name not in self.folded
         ]
         if self.scratch:
             before = before[:-1]
