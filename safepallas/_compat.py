@@ -43,12 +43,7 @@ def ref_type(x: Any) -> RefType | None:
     """
     if type(x) is _TransformedRef:
         return _indexed_type(x)
-    if isinstance(x, _Tracer):
-        aval: Any = x.aval
-    elif isinstance(x, _core.Ref):
-        aval = _core.typeof(x)
-    else:
-        return None
+    aval = getattr(x, "aval", None)  # of tracers, arrays and refs outside a kernel
     if type(aval) is not _AbstractRef:
         return None
     inner: Any = aval.inner_aval
@@ -62,10 +57,11 @@ def _indexed_type(view: Any) -> RefType:
     transforms = view.transforms
     if len(transforms) == 1 and type(transforms[0]) is _NDIndexer:
         index, ref = transforms[0], view.ref
-        if not index.int_indexer_shape and isinstance(ref, _Tracer):
-            aval: Any = ref.aval
+        aval: Any = getattr(ref, "aval", None)
+        if not index.int_indexer_shape and type(aval) is _AbstractRef:
+            inner: Any = aval.inner_aval
             shape = tuple([i.size for i in index.indices if type(i) is _Slice])
-            return RefType(shape, aval.inner_aval.dtype)
+            return RefType(shape, inner.dtype)
     aval = view.type  # no AbstractRef where a size is traced, but a ref all the same
     return RefType(aval.shape, aval.dtype)
 

@@ -26,20 +26,25 @@ UNSCOPED = Scope(lambda: "an unknown scope")
 
 
 class Origin:
-    """The name of a semaphore and the line that allocated it, for messages."""
+    """The name of a semaphore and where it came from. Put into words only when asked."""
 
-    __slots__ = ("name", "where")
+    __slots__ = ("_source", "name")
 
-    def __init__(self, name: str, where: str) -> None:
+    def __init__(self, name: str, source: Any) -> None:
         self.name = name
-        self.where = where
+        self._source = source  # the Spec that allocated it; else the words themselves
+
+    @property
+    def where(self) -> str:
+        source = self._source
+        return source if isinstance(source, str) else f"allocated at {source._where}"
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.where})"
 
 
 class Part:
-    """The origin of what was indexed out of an array. Put into words only when asked."""
+    """The origin of what was indexed out of an array."""
 
     __slots__ = ("index", "whole")
 

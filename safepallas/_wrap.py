@@ -17,16 +17,14 @@ from safepallas._scope import Origin, Scope
 from safepallas._specs import Scratch, Spec, fill
 
 
-def _where(request: Any) -> str:
-    return f"allocated at {request._where}" if isinstance(request, Spec) else "from outside"
-
-
-def as_handle(ref: Any, ref_type: _compat.RefType, name: str, where: str, scope: Scope) -> Any:
+def as_handle(ref: Any, ref_type: _compat.RefType, name: str, source: Any, scope: Scope) -> Any:
     """The handle or array for a semaphore ref; every other ref as it is."""
     kind = kind_of(ref_type.dtype)
     if kind is None:
         return ref
-    cls, origin = CLASS_OF[kind], Origin(name, where)
+    # A request of raw Pallas does not know its line; an input has none.
+    origin = Origin(name, source if isinstance(source, (Spec, str)) else "from outside")
+    cls = CLASS_OF[kind]
     if not ref_type.shape:
         return make(cls, ref, origin, scope)
     if len(ref_type.shape) > MAX_RANK:
@@ -39,15 +37,15 @@ def _received(arg: Any, name: str, request: Any, scope: Scope) -> Any:
     """An argument with a handle for every semaphore in it. `request` is a tree of its shape."""
     ref_type = _compat.ref_type(arg)
     if ref_type is not None:
-        return as_handle(arg, ref_type, name, _where(request), scope)
+        return as_handle(arg, ref_type, name, request, scope)
     leaves, treedef = jax.tree_util.tree_flatten_with_path(arg)
     requests = jax.tree_util.tree_leaves(request) or [None] * len(leaves)
     handles: list[Any] = []
     for (path, leaf), part in zip(leaves, requests, strict=True):
         ref_type = _compat.ref_type(leaf)
         if ref_type is not None:
-            where = name + jax.tree_util.keystr(path)
-            leaf = as_handle(leaf, ref_type, where, _where(part), scope)
+            part_name = name + jax.tree_util.keystr(path)
+            leaf = as_handle(leaf, ref_type, part_name, part, scope)
         handles.append(leaf)
     return jax.tree_util.tree_unflatten(treedef, handles)
 

@@ -1,21 +1,38 @@
 """Tests without a TPU: compile kernels with the TPU compiler, and compare them with raw Pallas."""
 
+import base64
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import takewhile, zip_longest
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import topologies
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import (
+    AbstractDevice,
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    SingleDeviceSharding,
+)
 
 from safepallas import _compat
+
+DEFAULT_TOPOLOGY = "v5e:2x2"
+
+
+def _has_libtpu() -> bool:
+    return importlib.util.find_spec("libtpu") is not None
 
 
 def _topology_devices(topology: str) -> list[Any]:
     """The devices of a described TPU, which need not be there."""
-    if importlib.util.find_spec("libtpu") is None:
+    if not _has_libtpu():
         raise ImportError(
             "safepallas.testing needs the TPU compiler, libtpu, which is not installed: "
             "pip install 'safepallas[tpu]'"
@@ -27,8 +44,20 @@ def _topology_devices(topology: str) -> list[Any]:
     return list(topologies.get_topology_desc(topology, "tpu").devices)
 
 
+def _on_tpu() -> AbstractContextManager[Any]:
+    """Lower as for a TPU: JAX (0.12) asks the default device which one it is."""
+    context: Any
+    if _has_libtpu():
+        context = jax.default_device(_topology_devices(DEFAULT_TOPOLOGY)[0])
+        return context  # type: ignore[no-any-return]
+    if jax.sharding.get_abstract_mesh().abstract_device is not None:
+        return nullcontext()
+    chip = AbstractDevice("TPU v5 lite", 1, "tpu")
+    return jax.sharding.use_abstract_mesh(AbstractMesh((), (), abstract_device=chip))
+
+
 def tpu_mesh(
-    axis_shapes: Sequence[int], axis_names: Sequence[str], *, topology: str = "v5e:2x2"
+    axis_shapes: Sequence[int], axis_names: Sequence[str], *, topology: str = DEFAULT_TOPOLOGY
 ) -> Mesh:
     """A mesh of TPU devices that need not be there, to build a `jax.shard_map` over.
 
@@ -74,7 +103,7 @@ def _described(args: Any, sharding: Any) -> Any:
     return jax.tree_util.tree_map(describe, args)
 
 
-def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = "v5e:2x2") -> Any:
+def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_TOPOLOGY) -> Any:
     """Compile a function with the real TPU compiler, on a machine without a TPU.
 
     What it proves: the kernel lowers, and fits the chip (VMEM, semaphores). What it does not: that
@@ -98,7 +127,8 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = "v5e:2x2
         compiled = testing.compile_for_tpu(fn, jnp.zeros((8, 128)), topology="v6e:2x2")
     """
     devices = _topology_devices(topology)
-    meshes = list(_meshes(jax.make_jaxpr(fn)(*_described(args, None)).jaxpr))
+    with jax.default_device(devices[0]):
+        meshes = list(_meshes(jax.make_jaxpr(fn)(*_described(args, None)).jaxpr))
     sharding: Any
     if not meshes:
         sharding = SingleDeviceSharding(devices[0])
@@ -109,29 +139,38 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = "v5e:2x2
         mesh = tpu_mesh(abstract.axis_sizes, abstract.axis_names, topology=topology)
         sharding = NamedSharding(mesh, PartitionSpec())
     placed = _described(args, sharding)
-    return jax.jit(fn).trace(*placed).lower(lowering_platforms=("tpu",)).compile()
+    with jax.default_device(devices[0]):
+        return jax.jit(fn).trace(*placed).lower(lowering_platforms=("tpu",)).compile()
 
 
-def _lowered(fn: Callable[..., Any], args: Any) -> str:
-    with _compat.without_locations():
-        traced = jax.jit(_same_name(fn)).trace(*args)
-        return str(traced.lower(lowering_platforms=("tpu",)).as_text(debug_info=True))
-
-
-def _same_name(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` under a name that says nothing: the name of the outer function is not compared."""
-
-    def compared(*args: Any) -> Any:
+def _traced_and_lowered(fn: Callable[..., Any], args: Any) -> tuple[str, str]:
+    def compared(*args: Any) -> Any:  # the name of the outer function is not compared
         return fn(*args)
 
-    return compared
+    with _on_tpu(), _compat.without_locations():
+        traced = jax.jit(compared).trace(*args)
+        lowered = traced.lower(lowering_platforms=("tpu",))
+        return str(traced.jaxpr), str(lowered.as_text(debug_info=True))
+
+
+def _readable(module: str) -> str:
+    """A module with the strings of its kernels in place of their bytecode (base64 of MLIR's)."""
+
+    def strings(match: re.Match[str]) -> str:
+        found = re.findall(rb"(?<=\x00)[\x20-\x7e]+(?=\x00)", base64.b64decode(match[1]))
+        return "\n".join(["kernel:", *(text.decode() for text in found)])
+
+    return re.sub(r"(?<=22)(TUzv[A-Za-z0-9+/=]+)", strings, module)
 
 
 def _first_difference(ours: str, raw: str) -> str:
-    for number, (a, b) in enumerate(zip(ours.splitlines(), raw.splitlines(), strict=False), 1):
+    pairs = zip_longest(ours.splitlines(), raw.splitlines(), fillvalue="(nothing)")
+    for number, (a, b) in enumerate(pairs, 1):
         if a != b:
-            return f"line {number}:\n  ours: {a.strip()}\n  raw:  {b.strip()}"
-    return f"{len(ours.splitlines())} lines against {len(raw.splitlines())}"
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))  # noqa: B905
+            part = slice(max(0, same - 60), same + 140)
+            return f"line {number}:\n  ours: {a[part]}\n  raw:  {b[part]}"
+    return "what is not printed: the bytecode of a kernel"
 
 
 def assert_lowers_like(fn: Callable[..., Any], raw_fn: Callable[..., Any], *args: Any) -> None:
@@ -154,9 +193,9 @@ def assert_lowers_like(fn: Callable[..., Any], raw_fn: Callable[..., Any], *args
         testing.assert_lowers_like(fn, raw_fn, jnp.zeros((8, 128)))
     """
     described = _described(args, None)
-    ours, raw = (str(jax.make_jaxpr(_same_name(f))(*described)) for f in (fn, raw_fn))
-    if ours != raw:
-        raise AssertionError(f"the jaxprs differ at {_first_difference(ours, raw)}")
-    ours, raw = _lowered(fn, described), _lowered(raw_fn, described)
-    if ours != raw:
-        raise AssertionError(f"the lowered TPU modules differ at {_first_difference(ours, raw)}")
+    ours, raw = (_traced_and_lowered(f, described) for f in (fn, raw_fn))
+    if ours[0] != raw[0]:
+        raise AssertionError(f"the jaxprs differ at {_first_difference(ours[0], raw[0])}")
+    if ours[1] != raw[1]:
+        difference = _first_difference(_readable(ours[1]), _readable(raw[1]))
+        raise AssertionError(f"the lowered TPU modules differ at {difference}")
