@@ -187,15 +187,20 @@ def _checked_index(array: SemaphoreArray[Any, Any], axis: int, index: Any) -> An
         if index.ndim or not np.issubdtype(index.dtype, np.integer):
             raise _errors.index_type(str(array), f"an array {_errors.short_type(index)}")
         if _compat.is_tracer(index):
-            return index
+            return index if index.dtype.itemsize < 8 else index.astype(np.int32)
         number = int(index)
+        if index.dtype.itemsize == 8:
+            index = number
     elif isinstance(index, (int, np.integer)) and not isinstance(index, bool):
         number = index = operator.index(index)
     else:
         raise _errors.index_type(str(array), f"{type(index).__name__} {index!r}")
     if not -size <= number < size:
         raise _errors.index_range(str(array), axis, number, size)
-    return index if number >= 0 else index + size
+    if number < 0:
+        index = index + size
+    # Under x64 Pallas takes an int for an int64, which the TPU lowering of JAX then refuses.
+    return np.int32(index) if type(index) is int and _compat.x64_enabled() else index
 
 
 def _vet(array: SemaphoreArray[Any, Any]) -> None:
@@ -225,7 +230,7 @@ def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
             raise _errors.no_indices(str(array))
         raise _errors.too_many_indices(str(array), len(shape), count)
     # The one that kernels write most, without the general check.
-    if count == 1 and type(index) is int and 0 <= index < shape[0]:
+    if count == 1 and type(index) is int and 0 <= index < shape[0] and not _compat.x64_enabled():
         checked: Any = index
     else:
         given = tuple(_checked_index(array, axis, i) for axis, i in enumerate(given))

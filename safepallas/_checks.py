@@ -34,26 +34,23 @@ def vet(sem: Any, op: str, arg: str) -> None:
     if not sem._scope.alive:
         raise _errors.scope_ended(op, str(sem), sem._scope.label)
     kind = (sem._cls if is_array else type(sem))._kind
-    ref = None if sem._vetted else _compat.ref_type(sem._ref)
-    if ref is not None:
-        actual = kind_of(ref.dtype)
-        if actual is None:
-            got = f"{sem}, which holds {describe(sem._ref)}"
+    shape = sem._shape if is_array else ()
+    if not sem._vetted:  # it has been through a pytree, which holds whatever was put into it
+        ref = _compat.ref_type(sem._ref)
+        actual = ref and kind_of(ref.dtype)
+        got = f"{sem}, which holds {describe(sem._ref)}"
+        if ref is None or actual is None:
             raise _errors.not_a_semaphore(op, arg, expected, got)
         if actual is not kind:
-            got = f"{sem}, which holds {describe(sem._ref)}"
             raise _errors.wrong_kind(op, arg, expected, got, actual.mend)
-    elif not sem._vetted:
-        got = f"{sem}, which holds {describe(sem._ref)}"
-        raise _errors.not_a_semaphore(op, arg, expected, got)
+        # Of an array jax.vmap leaves one semaphore, and JAX then says that it cannot do that.
+        shape = ref.shape
     if kind not in kinds:
         raise _errors.wrong_kind(op, arg, expected, str(sem), kind.mend)
-    shape = sem._shape if is_array else ref.shape if ref is not None else ()
     if shape:
-        rank = len(shape)
-        indices = ", ".join("ijkl"[:rank])
-        raise _errors.not_scalar(op, arg, expected, str(sem), f"{sem._origin.name}.at[{indices}]")
-    sem._vetted = True
+        index = f"{sem._origin.name}.at[{', '.join('ijkl'[: len(shape)])}]"
+        raise _errors.not_scalar(op, arg, expected, str(sem), index)
+    sem._vetted = not is_array
 
 
 def amount(value: Any, op: str, arg: str, sem: Handle, low: int) -> Any:

@@ -23,9 +23,7 @@ def _data_type(ref: Any, op: str, arg: str) -> _compat.RefType:
 def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
     """Refuse ends that are not refs to the same number of the same elements."""
     a, b = _data_type(src, op, "src"), _data_type(dst, op, "dst")
-    if a is b:
-        return
-    if a.shape != b.shape and not _may_be_equal(a.shape, b.shape):
+    if not _may_be_equal(a.shape, b.shape):
         what = "shape"
     elif a.dtype != b.dtype:
         what = "dtype"
@@ -36,9 +34,13 @@ def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
 
 def _may_be_equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     """Whether two shapes agree as far as their sizes are known while tracing."""
-    return len(a) == len(b) and all(
-        m == n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int)
-    )
+    if len(a) != len(b):
+        return False
+    for m, n in zip(a, b, strict=True):
+        # A traced size has no value to compare yet.
+        if m is not n and isinstance(m, int) and isinstance(n, int) and m != n:
+            return False
+    return True
 
 
 def _vet_dma(sem: Any, op: str, arg: str) -> None:

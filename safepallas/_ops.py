@@ -19,7 +19,7 @@ def _core(index: Any, sem: Any) -> Any:
         return index if index.dtype == np.int32 else index.astype(np.int32)
     is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
     if is_int and 0 <= index <= INT32_MAX:
-        return np.int32(index) if _compat.x64_enabled() else index
+        return index if type(index) is int and not _compat.x64_enabled() else np.int32(index)
     raise _errors.core_index(str(sem), describe(index))
 
 
