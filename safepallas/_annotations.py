@@ -84,11 +84,11 @@ def _plain(expected: Any) -> Any:
 
 def _agrees(value: Any, expected: Any) -> bool:
     """Whether `value` may go where `expected` is annotated. Unknown types agree with all."""
-    if type(value) is expected or expected is Any or expected is object:
-        return True
     if expected is Ref:
         return not _is_ours(value)
     expected = _plain(expected)
+    if expected is Any or expected is object:
+        return True
     if expected is None or expected is type(None):
         return value is None
     origin, args = typing.get_origin(expected), typing.get_args(expected)
@@ -113,12 +113,12 @@ def _is_protocol(cls: type) -> bool:
 def _container_agrees(value: Any, expected: Any, origin: Any, args: tuple[Any, ...]) -> bool:
     items = list(value.values() if isinstance(value, dict) else value)
     hints = getattr(expected, "__annotations__", {})
+    if isinstance(expected, type) and issubclass(expected, (Named, Scratch)):
+        return False
     if isinstance(value, tuple) and hints and hasattr(expected, "_fields"):  # a NamedTuple
         return all(_agrees(v, h) for v, h in zip(items, hints.values(), strict=False))
     if origin is tuple and args[-1] is not Ellipsis:
         return len(args) == len(items) and all(map(_agrees, items, args))
-    if isinstance(expected, type) and issubclass(expected, (Named, Scratch)):
-        return False
     if origin in _CONTAINERS:
         item = args[0] if origin is tuple else args[-1]
         return all(_agrees(v, item) for v in items)

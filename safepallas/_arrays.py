@@ -87,11 +87,7 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
     __slots__ = ("_cls", "_origin", "_ref", "_scope", "_shape", "_vetted")
 
     _cls: type[Handle]
-    _ref: Any
     _shape: tuple[int, ...]
-    _origin: Origin | Part
-    _scope: Scope
-    _vetted: bool
 
     def __init__(self, never: Never, /) -> None: ...
 
@@ -109,7 +105,7 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
 
         Raises `ScopeEndedError` after the scope that allocated the semaphores.
         """
-        if not self._scope.alive:
+        if not self._is_alive():
             raise _errors.scope_ended(".ref", str(self), self._scope.label)
         return cast(RawRef, self._ref)
 
@@ -218,7 +214,7 @@ def _vet(array: SemaphoreArray[Any, Any]) -> None:
 
 def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
     """``array.at[index]``."""
-    if not array._scope.alive:
+    if not array._is_alive():
         raise _errors.scope_ended("indexing", str(array), array._scope.label)
     if not array._vetted:
         _vet(array)

@@ -5,8 +5,7 @@ from typing import Any
 from jax.experimental.pallas import tpu as pltpu
 
 from safepallas._handles import BarrierSemaphore, make
-from safepallas._scope import Origin
-from safepallas._scopes import kernel_scope
+from safepallas._scope import Origin, kernel_scope
 
 
 def get_barrier_semaphore() -> BarrierSemaphore:

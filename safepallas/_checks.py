@@ -31,7 +31,7 @@ def vet(sem: Any, op: str, arg: str) -> None:
     is_array = isinstance(sem, SemaphoreArray)
     if not is_array and not isinstance(sem, Handle):
         raise _errors.not_a_semaphore(op, arg, expected, describe(sem))
-    if not sem._scope.alive:
+    if not sem._is_alive():
         raise _errors.scope_ended(op, str(sem), sem._scope.label)
     kind = (sem._cls if is_array else type(sem))._kind
     shape = sem._shape if is_array else ()

@@ -83,6 +83,18 @@ def mesh_axes() -> dict[Any, int]:
     return dict(jax.sharding.get_abstract_mesh().shape)
 
 
+def is_live(ref: Any) -> bool:
+    """Whether a ref, or a view of one, belongs to a trace that is still running."""
+    base = ref.ref if type(ref) is _TransformedRef else ref
+    own = getattr(base, "_trace", None)
+    trace: Any = _core.trace_ctx.trace
+    while trace is not None:
+        if trace is own:
+            return True
+        trace = getattr(trace, "parent_trace", None)
+    return False
+
+
 def x64_enabled() -> bool:
     return bool(_config.enable_x64.value)
 

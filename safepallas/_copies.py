@@ -69,7 +69,7 @@ class _Copy:
 
     def _check_alive(self, method: str) -> None:
         for sem in self._sems:
-            if not sem._scope.alive:
+            if not sem._is_alive():
                 raise _errors.scope_ended(method, str(sem), sem._scope.label)
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:

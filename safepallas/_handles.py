@@ -17,10 +17,6 @@ class Handle(Named):
     __slots__ = ("_origin", "_ref", "_scope", "_vetted")
 
     _kind: ClassVar[_kinds.Kind]
-    _ref: Any
-    _origin: Origin | Part
-    _scope: Scope
-    _vetted: bool  # the ref is known to be one semaphore of this kind
 
     def __init__(self, never: Never, /) -> None: ...
 
@@ -33,7 +29,7 @@ class Handle(Named):
 
         Raises `ScopeEndedError` after the scope that allocated the semaphore.
         """
-        if not self._scope.alive:
+        if not self._is_alive():
             raise _errors.scope_ended(".ref", str(self), self._scope.label)
         return cast(RawRef, self._ref)
 

@@ -1,9 +1,12 @@
 """Where a semaphore came from, and how long it lives."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import jax
+
+from safepallas import _compat
 
 
 class Scope:
@@ -23,6 +26,29 @@ class Scope:
 
 # For a raw ref adopted outside any scope of ours: only JAX knows when it ends.
 UNSCOPED = Scope(lambda: "an unknown scope")
+
+
+class _Current(threading.local):
+    """The scope of the kernel whose body this thread is tracing."""
+
+    kernel: Scope = UNSCOPED
+
+
+_current = _Current()
+
+
+def kernel_scope() -> Scope:
+    """Where adopted refs and the barrier semaphore live: the kernel being traced.
+
+    `UNSCOPED` in a kernel of raw Pallas.
+    """
+    return _current.kernel
+
+
+def enter_kernel(scope: Scope) -> Scope:
+    """Make `scope` that of the kernel being traced; the one before is returned, to go back to."""
+    before, _current.kernel = _current.kernel, scope
+    return before
 
 
 class Origin:
@@ -66,9 +92,30 @@ class Part:
 
 
 class Named:
-    """What messages call by its name: the base of the handles and of the array."""
+    """What has a name and a scope: the base of the handles and of the array."""
 
     __slots__ = ()
+
+    _ref: Any
+    _origin: Origin | Part
+    _scope: Scope
+    _vetted: bool  # the ref is known to be what the class says
+
+    def _is_alive(self) -> bool:
+        """Whether the scope lasts. Where it does not, a handle out of a pytree gets a second look.
+
+        JAX keeps the trace of a loop's body or of a jitted function, and with it the scope of the
+        kernel that was traced then; what comes out of it for another kernel has only its ref to
+        say where it belongs.
+        """
+        if self._scope.alive:
+            return True
+        if self._vetted or not _compat.is_live(self._ref):
+            return False
+        held: Any = self  # the slots are those of its class
+        held._scope = kernel_scope()
+        held._origin = Origin("semaphore", "out of a function that JAX had traced before")
+        return True
 
 
 class Aux:

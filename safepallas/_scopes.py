@@ -2,8 +2,6 @@
 
 import copy
 import functools
-import threading
-import types
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
@@ -15,28 +13,11 @@ from safepallas._arrays import SemaphoreArray
 from safepallas._audit import Terms, audit, terms_of
 from safepallas._describe import describe
 from safepallas._handles import Handle
-from safepallas._scope import UNSCOPED, Scope
+from safepallas._scope import Scope, enter_kernel, kernel_scope
 from safepallas._specs import Spec
 from safepallas._wrap import Layout, as_handle
 
 T = TypeVar("T")
-
-
-class _Current(threading.local):
-    """The scope of the kernel whose body this thread is tracing."""
-
-    kernel: Scope = UNSCOPED
-
-
-_current = _Current()
-
-
-def kernel_scope() -> Scope:
-    """Where adopted refs and the barrier semaphore live: the kernel being traced.
-
-    `UNSCOPED` in a kernel of raw Pallas.
-    """
-    return _current.kernel
 
 
 def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Callable[..., Any]:
@@ -51,9 +32,7 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
 
     def body(*args: Any, **kwargs: Any) -> Any:
         scope = Scope(label)
-        outer = _current.kernel
-        if terms is not None:
-            _current.kernel = scope
+        outer = enter_kernel(scope if terms is not None else kernel_scope())
         try:
             handles, keywords = layout.hand_out(own, args, kwargs, scope)
             _annotations.check(scope, fn, own, handles, keywords)
@@ -63,7 +42,7 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
             return result
         finally:
             scope.alive = False
-            _current.kernel = outer
+            enter_kernel(outer)
 
     # JAX reads a function's name and line through __wrapped__ (0.10.2 does not look through a
     # partial there), its parameters off __signature__.
@@ -76,19 +55,32 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
     return body
 
 
+class _Bodies:
+    """The bodies made for one kernel, kept on it, so that they go when it goes."""
+
+    __slots__ = ("by_terms", "kernel")
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+        self.by_terms: dict[Hashable, Callable[..., Any]] = {}
+
+
 def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callable[..., Any]:
     """`_scoped` for a kernel: the same function again for the same kernel on the same terms.
 
-    JAX 0.12 keeps the trace of a kernel by the function that it was given. A new one for each call
-    would be traced anew each time. It is kept on the kernel, and so goes when the kernel goes.
+    JAX 0.12 keeps the trace of a kernel by the function that it was given, and would trace a new
+    one anew for each call.
     """
-    if not isinstance(fn, types.FunctionType):
+    attributes = getattr(fn, "__dict__", None)
+    if not isinstance(attributes, dict):  # a bound method, a class: new to JAX each time as well
         return _scoped(fn, layout, terms)
-    bodies: dict[Hashable, Any] = fn.__dict__.setdefault("__safepallas_bodies__", {})
+    bodies = attributes.get("__safepallas__")
+    if bodies is None or bodies.kernel is not fn:  # functools.wraps copies attributes
+        bodies = attributes["__safepallas__"] = _Bodies(fn)
     key = (layout.key(), terms)
-    body = bodies.get(key)
-    if body is None or body.__wrapped__ is not fn:  # functools.wraps copies __dict__
-        body = bodies[key] = _scoped(fn, layout, terms)
+    body: Callable[..., Any] | None = bodies.by_terms.get(key)
+    if body is None:
+        body = bodies.by_terms[key] = _scoped(fn, layout, terms)
     return body
 
 
