@@ -61,3 +61,4 @@ from safepallas._specs import smem as smem
 from safepallas._specs import vmem as vmem
 
 _compat.hide_from_locations(_os.path.dirname(__file__))
+_compat.hide_pallas_in_tracebacks()

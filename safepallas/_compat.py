@@ -14,6 +14,9 @@ import jax
 from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import source_info_util as _source_info
+from jax._src import traceback_util as _traceback
+from jax._src.pallas import pallas_call as _pallas_call
+from jax._src.pallas import primitives as _pallas_primitives
 from jax._src.state import indexing as _indexing
 from jax._src.state import types as _state
 from jax.experimental import pallas as pl
@@ -157,3 +160,13 @@ def without_locations() -> AbstractContextManager[None]:
 def hide_from_locations(directory: str) -> None:
     """Keep the files of `directory` out of the locations that JAX writes into a module."""
     _source_info.register_exclusion(os.path.join(directory, ""))
+
+
+def hide_pallas_in_tracebacks() -> None:
+    """Let JAX's filter of tracebacks leave out the frames of Pallas, as it does those of JAX.
+
+    An error at the boundary of a kernel comes from below ``pallas_call``: so the frame above ours
+    is the user's. ``jax_traceback_filtering=off`` shows all frames, as ever.
+    """
+    for module in (_pallas_call, _pallas_primitives):
+        _traceback.register_exclusion(str(module.__file__))

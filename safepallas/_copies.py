@@ -110,14 +110,31 @@ class _Copy:
 
 @final
 class LocalCopy(_Copy):
-    """A copy between two refs of this device, from `make_async_copy` or `async_copy`."""
+    """A copy between two refs of this device, from `make_async_copy` or `async_copy`.
+
+    Calling the class raises `TypeError`.
+
+    Example::
+
+        def finish(copy: sp.LocalCopy) -> None:
+            copy.wait()
+    """
 
     __slots__ = ()
 
 
 @final
 class RemoteCopy(_Copy):
-    """A copy to another device, from `make_async_remote_copy` or `async_remote_copy`."""
+    """A copy to another device, from `make_async_remote_copy` or `async_remote_copy`.
+
+    Calling the class raises `TypeError`.
+
+    Example::
+
+        def finish(copy: sp.RemoteCopy) -> None:
+            copy.wait_send()
+            copy.wait_recv()
+    """
 
     __slots__ = ()
 

@@ -22,5 +22,7 @@ def describe(x: Any) -> str:
         return f"a raw Pallas ref ({_errors.short_type(ref)})"
     if isinstance(x, (jax.Array, np.ndarray)):
         return f"an array {_errors.short_type(x)}"
+    if type(x).__module__.startswith("safepallas."):
+        return repr(x)  # ends with the line it was made on
     text = repr(x)
     return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -15,6 +15,13 @@ class SemaphoreError(ValueError):
 
     A `ValueError`, as in JAX. Each subclass has a stable `code`; some are also `TypeError` or
     `IndexError`, where a caller would expect that.
+
+    Example::
+
+        try:
+            jax.eval_shape(call, x)
+        except sp.SemaphoreError as error:
+            print(error.code)
     """
 
     code: ClassVar[str] = "semaphore-error"

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import types
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
@@ -60,9 +61,14 @@ class _Bodies:
 
     __slots__ = ("by_terms", "kernel")
 
+    LIMIT = 64  # for a kernel called with ever new requests; JAX keeps a trace by each body
+
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
         self.by_terms: dict[Hashable, Callable[..., Any]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Bodies, (None,))  # a copy of the kernel begins without
 
 
 def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callable[..., Any]:
@@ -72,7 +78,8 @@ def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callab
     one anew for each call.
     """
     attributes = getattr(fn, "__dict__", None)
-    if not isinstance(attributes, dict):  # a bound method, a class: new to JAX each time as well
+    # A bound method is new to JAX each time as well, and its attributes are the function's.
+    if isinstance(fn, types.MethodType) or not isinstance(attributes, dict):
         return _scoped(fn, layout, terms)
     bodies = attributes.get("__safepallas__")
     if bodies is None or bodies.kernel is not fn:  # functools.wraps copies attributes
@@ -80,6 +87,8 @@ def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callab
     key = (layout.key(), terms)
     body: Callable[..., Any] | None = bodies.by_terms.get(key)
     if body is None:
+        if len(bodies.by_terms) == _Bodies.LIMIT:
+            bodies.by_terms.clear()
         body = bodies.by_terms[key] = _scoped(fn, layout, terms)
     return body
 

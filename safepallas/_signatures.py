@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     Group = TypeVar("Group", bound=Scratch)
 
+    class ATupleOrScratchThatFitsTheKernel:
+        """A name to read in the message of a checker. Nothing is one."""
+
     Container: TypeAlias = "tuple[Any, ...] | list[Any] | Mapping[str, Any]"
     Requests: TypeAlias = "Spec[Any] | MemoryRef | Container"
 
@@ -111,8 +114,6 @@ if TYPE_CHECKING:
 
 # generated: pallas_call
 if TYPE_CHECKING:
-    @overload
-    def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: tuple[()] = (), grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
     @overload
     def pallas_call(kernel: Callable[[Any, Group], None], out_shape: Any, *, scratch_shapes: type[Group], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
     @overload
@@ -226,6 +227,8 @@ if TYPE_CHECKING:
     @overload
     def pallas_call(kernel: Callable[[Any, Any, Any, Any, Any, Any, Any, Any, A, B, C, D, E, F], None], out_shape: Any, *, scratch_shapes: tuple[Spec[A] | MemoryRef, Spec[B] | MemoryRef, Spec[C] | MemoryRef, Spec[D] | MemoryRef, Spec[E] | MemoryRef, Spec[F] | MemoryRef], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
     @overload
+    def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: tuple[()] = (), grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
+    @overload
     def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: Mapping[str, Requests] | list[Any], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
     @overload
     def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: tuple[Container, *tuple[Requests, ...]], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
@@ -239,6 +242,8 @@ if TYPE_CHECKING:
     def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: tuple[Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Container, *tuple[Requests, ...]], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
     @overload
     def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: tuple[Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Spec[Any] | MemoryRef, Container, *tuple[Requests, ...]], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
+    @overload
+    def pallas_call(kernel: Callable[..., None], out_shape: Any, *, scratch_shapes: Spec[ATupleOrScratchThatFitsTheKernel], grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, metadata: dict[str, str] | None = None) -> Callable[..., Any]: ...
 # end of pallas_call
 # fmt: on
 def pallas_call(

@@ -34,7 +34,6 @@ def _call(kernel: str, scratch: str) -> str:
 
 
 def pallas_call() -> Iterator[str]:
-    yield _call("Callable[..., None]", "tuple[()] = ()")
     for refs in range(1, REFS + 1):
         anys = ["Any"] * refs
         yield _call(f"Callable[[{', '.join([*anys, 'Group'])}], None]", "type[Group]")
@@ -43,11 +42,14 @@ def pallas_call() -> Iterator[str]:
             parameters = ", ".join(["Any"] * refs + list(LETTERS[:specs]))
             requests = ", ".join(f"Spec[{x}] | MemoryRef" for x in LETTERS[:specs])
             yield _call(f"Callable[[{parameters}], None]", f"tuple[{requests}]")
+    yield _call("Callable[..., None]", "tuple[()] = ()")
     # What types cannot follow (dicts, lists, containers of specs) is checked while tracing.
     yield _call("Callable[..., None]", "Mapping[str, Requests] | list[Any]")
     for before in range(SPECS):
         first = "".join("Spec[Any] | MemoryRef, " for _ in range(before))
         yield _call("Callable[..., None]", f"tuple[{first}Container, *tuple[Requests, ...]]")
+    # Never matched. Checkers say of a call that fits nothing what the last overload wants.
+    yield _call("Callable[..., None]", "Spec[ATupleOrScratchThatFitsTheKernel]")
 
 
 def run_scoped() -> Iterator[str]:

@@ -29,7 +29,13 @@ class Spec(Generic[T_co]):
 
     Made by `semaphore`, `barrier_semaphore`, `dma_semaphore`, `vmem` and `smem`; given to
     ``scratch_shapes=``, `run_scoped`, `with_scoped`, `adopt`, ``out_shape=`` or as a field of a
-    `Scratch`. Two specs are equal where they ask for the same, on the same line.
+    `Scratch`. Two specs are equal where they ask for the same, on the same line. Calling the class
+    raises `TypeError`.
+
+    Example::
+
+        def slots(n: int) -> sp.Spec[sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]]:
+            return sp.dma_semaphore(n)
     """
 
     __slots__ = ("_code", "_dtype", "_kind", "_line", "_name", "_raw", "_request", "_shape")
@@ -292,6 +298,9 @@ class Scratch:
     nothing is declared twice, and no annotation is needed. A subclass adds fields after those of
     its base. Only the allocator makes instances: calling the class raises `TypeError`.
 
+    JAX keeps a class that it knows as a tree for ever: where sizes are known at run time only,
+    define it once for each size, not once for each call.
+
     Raises:
         SpecError: where a field is a raw Pallas request or a container of requests.
 
@@ -318,11 +327,12 @@ class Scratch:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in ("_fields", "_values"):
+            if name in vars(cls):
+                raise _errors.spec(f"{cls.__name__}.{name}: the name is taken", name, "Rename it.")
         fields = dict(cls._fields)  # of the base
         for name, value in list(vars(cls).items()):
             fields.pop(name, None)
-            if name in ("_fields", "_values"):
-                raise _errors.spec(f"{cls.__name__}.{name}: the name is taken", name, "Rename it.")
             if isinstance(value, Spec):
                 fields[name] = field = _named(value, name)
                 type.__setattr__(cls, name, field)
