@@ -59,6 +59,7 @@ from safepallas._specs import dma_semaphore as dma_semaphore
 from safepallas._specs import semaphore as semaphore
 from safepallas._specs import smem as smem
 from safepallas._specs import vmem as vmem
+from safepallas._version import __version__ as __version__
 
 _compat.hide_from_locations(_os.path.dirname(__file__))
 _compat.hide_pallas_in_tracebacks()

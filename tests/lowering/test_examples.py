@@ -23,7 +23,8 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 def load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"lowered_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
