@@ -1,0 +1,113 @@
+"""Values of the right type that are out of range, and bools, which are ints to checkers."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+import safepallas as sp
+
+
+class Sems(sp.Scratch):
+    count = sp.semaphore()
+    slots = sp.semaphore(2)
+    copies = sp.dma_semaphore(2, 2)
+
+
+def trace(body: Callable[[sp.Ref, sp.Ref, Sems], None]) -> None:
+    x = jnp.zeros((8, 128), jnp.float32)
+    sp.pallas_call(body, jax.ShapeDtypeStruct(x.shape, x.dtype), scratch_shapes=Sems)(x)
+
+
+def bool_amount() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.count, True)  # L: a bool is an int
+
+    trace(kernel)
+
+
+def float_array_amount() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.count, x[0, 0])  # L: jax.Array says nothing of its dtype
+
+    trace(kernel)
+
+
+def vector_amount() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.wait(s.count, jnp.zeros(2, jnp.int32))  # L: nor of its shape
+
+    trace(kernel)
+
+
+def negative_amount() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.count, -1)  # L: int says nothing of its sign
+
+    trace(kernel)
+
+
+def wait_for_nothing() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.wait(s.count, 0)  # L: nor of its value
+
+    trace(kernel)
+
+
+def out_of_bounds() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.slots.at[2])  # L: the rank is typed, the sizes are not
+
+    trace(kernel)
+
+
+def bool_index() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.slots.at[False])  # L: a bool is an int
+
+    trace(kernel)
+
+
+def float_array_index() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.async_copy(x, o, s.copies.at[0, x[0, 0]])  # L: jax.Array says nothing of its dtype
+
+    trace(kernel)
+
+
+def negative_priority() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.async_copy(x, o, s.copies.at[0, 0], priority=-1)  # L: int says nothing of its sign
+
+    trace(kernel)
+
+
+def negative_core() -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+        sp.signal(s.count, core_index=-1)  # L: int says nothing of its sign
+
+    trace(kernel)
+
+
+def negative_size() -> None:
+    sp.dma_semaphore(-1)  # L: int says nothing of its sign
+
+
+def bool_size() -> None:
+    sp.dma_semaphore(True)  # L: a bool is an int
+
+
+LIMITS = {
+    bool_amount: sp.AmountTypeError,
+    float_array_amount: sp.AmountTypeError,
+    vector_amount: sp.AmountTypeError,
+    negative_amount: sp.AmountRangeError,
+    wait_for_nothing: sp.AmountRangeError,
+    out_of_bounds: sp.IndexRangeError,
+    bool_index: sp.IndexTypeError,
+    float_array_index: sp.IndexTypeError,
+    negative_priority: sp.CopyOptionError,
+    negative_core: sp.AmountTypeError,
+    negative_size: sp.SpecError,
+    bool_size: sp.SpecError,
+}

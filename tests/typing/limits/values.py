@@ -1,0 +1,61 @@
+"""Semaphores taken for values, where every object is welcome."""
+
+import jax
+import jax.numpy as jnp
+
+import safepallas as sp
+
+LIKE = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+
+
+class Sems(sp.Scratch):
+    sem = sp.dma_semaphore()
+    done = sp.semaphore()
+    slots = sp.semaphore(2)
+
+
+def truth() -> None:
+    def kernel(o: sp.Ref, s: Sems) -> None:
+        # mypy does not look at __bool__, whatever that is declared to return.
+        if s.done:  # L: every object has a truth value
+            sp.signal(s.done)
+
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+
+def negation() -> None:
+    def kernel(o: sp.Ref, s: Sems) -> None:
+        waiting = not s.done  # L: as above
+        del waiting
+
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+
+def conversion() -> None:
+    def kernel(o: sp.Ref, s: Sems) -> None:
+        o[0, 0] = jnp.asarray(s.done)  # L: asarray takes Any
+
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+
+def deletion() -> None:
+    def kernel(o: sp.Ref, s: Sems) -> None:
+        del s.sem  # L: no checker looks for __delete__
+
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+
+def by_name() -> None:
+    def kernel(o: sp.Ref, s: Sems) -> None:
+        setattr(s, f"{'done'}", s.slots.at[0])  # L: setattr takes any name and value
+
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+
+LIMITS = {
+    truth: TypeError,
+    negation: TypeError,
+    conversion: TypeError,
+    deletion: AttributeError,
+    by_name: AttributeError,
+}

@@ -1,0 +1,39 @@
+"""Errors are ValueErrors with a code, and more where a caller would expect it."""
+
+from typing import assert_type
+
+import safepallas as sp
+
+
+def caught(error: Exception) -> None:
+    if isinstance(error, sp.SemaphoreError):
+        assert_type(error, sp.SemaphoreError)
+        assert_type(error.code, str)
+
+
+value_error: type[ValueError] = sp.SemaphoreError
+type_errors: list[type[TypeError]] = [
+    sp.AdoptError,
+    sp.AmountTypeError,
+    sp.AnnotationError,
+    sp.CopyOptionError,
+    sp.DeviceIdTypeError,
+    sp.IndexTypeError,
+    sp.NotARefError,
+    sp.NotASemaphoreError,
+    sp.NotScalarError,
+    sp.SpecError,
+    sp.WrongKindError,
+]
+index_error: type[IndexError] = sp.IndexRangeError
+semaphore_errors: list[type[sp.SemaphoreError]] = [
+    sp.AmountRangeError,
+    sp.CopyMismatchError,
+    sp.DeviceIdError,
+    sp.InterpretedReadError,
+    sp.MissingCollectiveIdError,
+    sp.ScopeEndedError,
+    sp.UnusedCollectiveIdError,
+]
+warning: type[UserWarning] = sp.SemaphoreLimitWarning
+assert_type(sp.SemaphoreLimitWarning.code, str)

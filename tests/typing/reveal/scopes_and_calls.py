@@ -1,0 +1,114 @@
+"""What scopes and calls give."""
+
+from collections.abc import Callable
+from typing import Any, assert_type
+
+import jax
+import jax.numpy as jnp
+
+import safepallas as sp
+
+LIKE = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+
+
+class Buffers(sp.Scratch):
+    acc = sp.vmem((8, 128), jnp.float32)
+    sem = sp.dma_semaphore()
+
+
+def nothing(sem: sp.DmaSemaphore) -> None:
+    del sem
+
+
+def array(acc: sp.Ref, sem: sp.DmaSemaphore) -> jax.Array:
+    del sem
+    return acc[...]
+
+
+def pair(s: Buffers) -> tuple[jax.Array, int]:
+    return s.acc[...], 1
+
+
+def count(
+    a: sp.Semaphore,
+    b: sp.SemaphoreArray[sp.Semaphore, tuple[int]],
+    c: sp.BarrierSemaphore,
+    d: sp.DmaSemaphore,
+    e: sp.Ref,
+    f: sp.Ref,
+) -> int:
+    del a, b, c, d, e, f
+    return 1
+
+
+buffer = sp.vmem((8, 128), jnp.float32)
+assert_type(sp.run_scoped(nothing, sp.dma_semaphore()), None)
+assert_type(sp.run_scoped(array, buffer, sp.dma_semaphore()), jax.Array)
+assert_type(sp.run_scoped(pair, Buffers), tuple[jax.Array, int])
+assert_type(
+    sp.run_scoped(
+        count,
+        sp.semaphore(),
+        sp.semaphore(2),
+        sp.barrier_semaphore(),
+        sp.dma_semaphore(),
+        buffer,
+        sp.smem((1,), jnp.int32),
+    ),
+    int,
+)
+assert_type(sp.run_scoped(lambda sem: sp.read(sem), sp.dma_semaphore()), jax.Array)
+assert_type(sp.run_scoped(lambda s: s.acc[...], Buffers), jax.Array)
+
+
+@sp.with_scoped(sp.dma_semaphore())
+def copy(src: sp.Ref, dst: sp.Ref, sem: sp.DmaSemaphore) -> None:
+    sp.async_copy(src, dst, sem).wait()
+
+
+@sp.with_scoped(Buffers)
+def load(src: sp.Ref, s: Buffers) -> jax.Array:
+    sp.async_copy(src, s.acc, s.sem).wait()
+    return s.acc[...]
+
+
+@sp.with_scoped(buffer, sp.dma_semaphore())
+def alone(acc: sp.Ref, sem: sp.DmaSemaphore) -> int:
+    del acc, sem
+    return 1
+
+
+assert_type(copy, Callable[[sp.Ref, sp.Ref], None])
+assert_type(load, Callable[[sp.Ref], jax.Array])
+assert_type(alone, Callable[[], int])
+
+
+def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    assert_type(copy(x, o), None)
+    assert_type(load(x), jax.Array)
+    assert_type(alone(), int)
+    del s
+
+
+def refs_only(x: sp.Ref, o: sp.Ref) -> None:
+    sp.sync_copy(x, o)
+
+
+assert_type(sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers), Callable[..., Any])
+assert_type(sp.pallas_call(refs_only, LIKE), Callable[..., Any])
+assert_type(
+    sp.pallas_call(
+        lambda x, o, sem: assert_type(sp.async_copy(x, o, sem), sp.LocalCopy).wait(),
+        LIKE,
+        scratch_shapes=(sp.dma_semaphore(),),
+    ),
+    Callable[..., Any],
+)
+assert_type(
+    sp.pallas_call(
+        lambda x, o, s: assert_type(sp.async_copy(x, s.acc, s.sem).wait(), None),
+        LIKE,
+        scratch_shapes=Buffers,
+    ),
+    Callable[..., Any],
+)
