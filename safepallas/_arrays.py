@@ -203,13 +203,14 @@ def _vet(array: SemaphoreArray[Any, Any]) -> None:
     """Look at what an array holds that has been through a pytree."""
     ref = _compat.ref_type(array._ref)
     kind = ref and kind_of(ref.dtype)
+    if ref is not None and kind is array._cls._kind and ref.shape == array._shape:
+        array._vetted = True
+        return
     expected = f"SemaphoreArray[{array._cls.__name__}] of shape {array._shape}"
     got = f"{array}, which holds {describe(array._ref)}"
     if ref is None or kind is None or ref.shape != array._shape:
         raise _errors.not_a_semaphore("indexing", "the array", expected, got)
-    if kind is not array._cls._kind:
-        raise _errors.wrong_kind("indexing", "the array", expected, got, kind.mend)
-    array._vetted = True
+    raise _errors.wrong_kind("indexing", "the array", expected, got, kind.mend)
 
 
 def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:

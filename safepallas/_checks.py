@@ -13,11 +13,7 @@ from safepallas._arrays import SemaphoreArray
 from safepallas._describe import describe
 from safepallas._errors import INT32_MAX
 from safepallas._handles import Handle
-from safepallas._kinds import OPERATIONS, Kind, kind_of
-
-
-def handles_of(kinds: tuple[Kind, ...]) -> str:
-    return " or ".join(kind.handle for kind in kinds)
+from safepallas._kinds import OPERATIONS, kind_of
 
 
 def vet(sem: Any, op: str, arg: str) -> None:
@@ -27,7 +23,7 @@ def vet(sem: Any, op: str, arg: str) -> None:
     allocated handle say all there is to know.
     """
     kinds = OPERATIONS[op, arg]
-    expected = handles_of(kinds)
+    expected = " or ".join(k.handle for k in kinds)
     is_array = isinstance(sem, SemaphoreArray)
     if not is_array and not isinstance(sem, Handle):
         raise _errors.not_a_semaphore(op, arg, expected, describe(sem))
@@ -38,10 +34,10 @@ def vet(sem: Any, op: str, arg: str) -> None:
     if not sem._vetted:  # it has been through a pytree, which holds whatever was put into it
         ref = _compat.ref_type(sem._ref)
         actual = ref and kind_of(ref.dtype)
-        got = f"{sem}, which holds {describe(sem._ref)}"
-        if ref is None or actual is None:
-            raise _errors.not_a_semaphore(op, arg, expected, got)
-        if actual is not kind:
+        if ref is None or actual is not kind:
+            got = f"{sem}, which holds {describe(sem._ref)}"
+            if actual is None:
+                raise _errors.not_a_semaphore(op, arg, expected, got)
             raise _errors.wrong_kind(op, arg, expected, got, actual.mend)
         # Of an array jax.vmap leaves one semaphore, and JAX then says that it cannot do that.
         shape = ref.shape
