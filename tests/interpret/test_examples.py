@@ -14,7 +14,7 @@ import pytest
 import safepallas
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-SECONDS = 60
+SECONDS = 120
 
 RESULTS = {
     "double_buffer": "maximum over 6 double-buffered chunks: ok\n",
