@@ -1,0 +1,278 @@
+"""What is handed on to Pallas, and how the library's own modules are laid out."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+import safepallas as sp
+from safepallas import _signatures_generate
+
+LIBRARY = Path(sp.__file__).resolve().parent
+SOURCES = {path.stem: path.read_text() for path in sorted(LIBRARY.glob("*.py"))}
+X = OUT = jax.ShapeDtypeStruct((16, 128), jnp.float32)
+BLOCK = pl.BlockSpec((8, 128), lambda i: (i, 0))
+
+# Every argument of a call is passed on.
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "no option": {},
+    "grid": {"grid": (2,), "in_specs": [BLOCK], "out_specs": BLOCK},
+    "grid of one int": {"grid": 2, "in_specs": [BLOCK], "out_specs": BLOCK},
+    "memory spaces": {
+        "in_specs": [pl.BlockSpec(memory_space=pl.ANY)],
+        "out_specs": pl.BlockSpec(memory_space=pltpu.SMEM),
+    },
+    "grid_spec": {
+        "grid_spec": pl.GridSpec(grid=(2,), in_specs=[BLOCK], out_specs=BLOCK),
+    },
+    "scalar prefetch": {
+        "grid_spec": pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=0, grid=(2,), in_specs=[BLOCK], out_specs=BLOCK
+        ),
+    },
+    "aliases": {"input_output_aliases": {0: 0}},
+    "debug": {"debug": True},
+    "interpret": {"interpret": True},
+    "interpreter of TPUs": {"interpret": pltpu.InterpretParams(detect_races=True)},
+    "name": {"name": "some name"},
+    "compiler_params": {"compiler_params": pltpu.CompilerParams(vmem_limit_bytes=2**20)},
+    "cost_estimate": {
+        "cost_estimate": pl.CostEstimate(flops=1, transcendentals=2, bytes_accessed=3)
+    },
+    "metadata": {"metadata": {"key": "value"}},
+}
+
+
+def keywords(function: Any) -> set[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+KEYWORDS = keywords(pl.pallas_call)
+
+
+def kernel(*refs: Any) -> None:
+    pass
+
+
+def params_of(call: Any) -> dict[str, str]:
+    (eqn,) = jax.make_jaxpr(call)(X).eqns
+    return {key: str(value) for key, value in eqn.params.items()}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_options_arrive_as_in_raw_pallas(options: dict[str, Any]) -> None:
+    ours = params_of(sp.pallas_call(kernel, OUT, **options))
+    assert ours == params_of(pl.pallas_call(kernel, OUT, **options))
+    if options:
+        assert ours != params_of(pl.pallas_call(kernel, OUT))
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_options_arrive_beside_scratch(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The very objects, but for a grid_spec, which carries the scratch."""
+    arrived: dict[str, Any] = {}
+    monkeypatch.setattr(pl, "pallas_call", lambda kernel, out, **rest: arrived.update(rest))
+    specs = (sp.dma_semaphore(2),)
+    sp.pallas_call(kernel, OUT, scratch_shapes=specs, **options)
+    scratch = arrived.pop("scratch_shapes")
+    if "grid_spec" in options:
+        spec = arrived["grid_spec"]
+        assert type(spec) is type(options["grid_spec"])
+        given = vars(options["grid_spec"])
+        changed = {key for key, value in vars(spec).items() if given[key] is not value}
+        assert changed == {"scratch_shapes"}
+        assert not given["scratch_shapes"]
+        assert scratch == ()
+        scratch = arrived["grid_spec"].scratch_shapes
+        del arrived["grid_spec"]
+    assert scratch == (pltpu.SemaphoreType.DMA((2,)),)
+    for name, value in options.items():
+        if name != "grid_spec":
+            assert arrived[name] is value
+    assert set(arrived) | {"scratch_shapes", "grid_spec"} == KEYWORDS
+
+
+@pytest.mark.parametrize("name", ["pallas_call", "run_scoped", "with_scoped"])
+def test_keywords_and_defaults_are_those_of_pallas(name: str) -> None:
+    ours = inspect.signature(getattr(sp, name)).parameters
+    raw = inspect.signature(getattr(pl, name)).parameters
+    assert keywords(getattr(sp, name)) == keywords(getattr(pl, name))
+    for key in keywords(getattr(sp, name)) - {"input_output_aliases"}:
+        assert ours[key].default == raw[key].default
+    if name == "pallas_call":
+        assert [*ours][:2] == [*raw][:2] == ["kernel", "out_shape"]
+        assert ours["input_output_aliases"].default is None  # raw: a dict, which all calls share
+        assert raw["input_output_aliases"].default == {}
+
+
+@pytest.mark.parametrize("name", ["signal", "wait", "read"])
+def test_arguments_of_operations_are_those_of_pallas(name: str) -> None:
+    """In name, order and default, but for what is not offered and for the semaphore's name."""
+    ours = [*inspect.signature(getattr(sp, name)).parameters.values()]
+    raw = [*inspect.signature(getattr(pl, f"semaphore_{name}")).parameters.values()]
+    raw = [p for p in raw if p.name not in ("decrement", "device_id_type")]
+    assert ours[0].name == "sem"
+    assert [(p.name, p.default, p.kind) for p in ours[1:]] == [
+        (p.name, p.default, p.kind) for p in raw[1:]
+    ]
+
+
+# What stands in the sources.
+
+
+def test_the_overloads_are_what_the_generator_writes() -> None:
+    text = SOURCES["_signatures"]
+    assert _signatures_generate.rewrite(text) == text
+    for name in _signatures_generate.SECTIONS:
+        assert text.count(f"# generated: {name}\n") == text.count(f"# end of {name}\n") == 1
+    # It would notice: every section is written anew.
+    spoiled = text.replace("@overload", "@Overload")
+    assert _signatures_generate.rewrite(spoiled) == text
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_nothing_private_of_jax_outside_compat(name: str) -> None:
+    private = re.findall(r"jax\._src|jax\.interpreters|jaxlib|from jax import _\w+", SOURCES[name])
+    assert bool(private) == (name == "_compat")
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The modules of the library that a module imports when it is imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package, _, module = node.module.partition(".")
+            assert node.level == 0
+            if package == "safepallas":
+                yield from [module] if module else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                package, _, module = alias.name.partition(".")
+                assert package != "safepallas", "import it from safepallas"
+
+
+GRAPH = {name: set(imports(ast.parse(source))) for name, source in SOURCES.items()}
+
+
+def test_modules_import_only_what_stands_below_them() -> None:
+    height: dict[str, int] = {}
+    while len(height) < len(GRAPH):
+        ready = {n for n, below in GRAPH.items() if n not in height and below <= set(height)}
+        assert ready, f"a ring of imports among {set(GRAPH) - set(height)}"
+        height.update(dict.fromkeys(ready, max(height.values(), default=-1) + 1))
+    for ground in "_kinds", "_errors":
+        assert height[ground] == 0
+        assert not GRAPH[ground]
+    # User code -> operations, copies, scopes -> handles -> kinds.
+    for above in "_ops", "_copies", "_scopes", "_barriers", "_specs", "_devices":
+        assert height[above] > height["_kinds"]
+    for above in "_ops", "_copies", "_scopes", "_specs":
+        assert height[above] > height["_handles"] > height["_kinds"]
+    for above in "_scopes", "_wrap", "_annotations":
+        assert height[above] > height["_specs"]
+    assert all("__init__" not in below and "testing" not in below for below in GRAPH.values())
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_module_holds_one_idea(name: str) -> None:
+    if name != "_signatures":  # written by a generator
+        assert SOURCES[name].count("\n") <= 400
+    assert ast.get_docstring(ast.parse(SOURCES[name]))
+
+
+# The public names.
+
+PUBLIC = {name: value for name, value in vars(sp).items() if not name.startswith("_")}
+MODULES = {name for name, value in PUBLIC.items() if inspect.ismodule(value)}
+NAMES = sorted(set(PUBLIC) - MODULES)
+ERRORS = [n for n in NAMES if isinstance(PUBLIC[n], type) and issubclass(PUBLIC[n], Exception)]
+FUNCTIONS = [name for name in NAMES if inspect.isfunction(PUBLIC[name])]
+
+
+def test_the_public_names() -> None:
+    assert {"testing"} >= MODULES
+    reexported = re.findall(
+        r"^from safepallas\.\w+ import (\w+) as (\w+)$", SOURCES["__init__"], re.M
+    )
+    assert sorted({*reexported} - {("__version__",) * 2}) == [(name, name) for name in NAMES]
+    assert set(FUNCTIONS) == {
+        *("semaphore", "barrier_semaphore", "dma_semaphore", "vmem", "smem"),
+        *("run_scoped", "with_scoped", "pallas_call", "adopt"),
+        *("signal", "wait", "read", "get_barrier_semaphore"),
+        *("make_async_copy", "make_async_remote_copy", "async_copy", "async_remote_copy"),
+        *("sync_copy", "wait_bytes"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_is_documented(name: str) -> None:
+    """With an example, but for errors."""
+    text = inspect.getdoc(PUBLIC[name])
+    assert text
+    assert PUBLIC[name].__doc__  # its own, not that of a base
+    if name not in ERRORS:
+        assert "Example::\n\n    " in text
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_says_what_it_raises(name: str) -> None:
+    text = inspect.getdoc(PUBLIC[name]) or ""
+    raises = re.search(r"^Raises:\n((?:    .*\n?)+)", text, re.M)
+    assert raises
+    named = re.findall(r"\b\w+(?:Error|Warning)\b", raises[1])
+    assert named
+    assert set(named) <= set(ERRORS)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ERRORS and n not in FUNCTIONS])
+def test_public_methods_are_documented(name: str) -> None:
+    for key, value in vars(PUBLIC[name]).items():
+        if not key.startswith("_") and (callable(value) or isinstance(value, property)):
+            assert inspect.getdoc(value), f"{name}.{key}"
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    codes = [PUBLIC[name].code for name in ERRORS]
+    assert len(set(codes)) == len(codes)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in codes)
+
+
+def test_importing_it_imports_nothing_else_that_is_heavy() -> None:
+    """Only its own modules and what is of Python: all else is there with Pallas."""
+    code = """
+import sys
+import jax.experimental.pallas.tpu
+before = set(sys.modules)
+import safepallas
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(*sorted(new - {"safepallas"}))
+print(*sorted(name for name in new - {"safepallas"} if name not in sys.stdlib_module_names))
+print("safepallas.testing" in sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(LIBRARY.parent), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    stdlib, foreign, testing = done.stdout.splitlines()
+    print("new modules of the standard library:", stdlib or "none")
+    assert not foreign
+    assert testing == "False"

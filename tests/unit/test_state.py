@@ -1,0 +1,327 @@
+"""No trace leaves anything behind, and none disturbs another: failed ones, and several at once."""
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental.pallas import tpu as pltpu
+
+import safepallas as sp
+from safepallas._scope import UNSCOPED, kernel_scope
+
+X = OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+WITH_ID = pltpu.CompilerParams(collective_id=3)
+
+
+def trace(kernel: Any, *scratch: Any, **options: Any) -> Any:
+    return jax.make_jaxpr(sp.pallas_call(kernel, OUT, scratch_shapes=scratch, **options))(X)
+
+
+def good(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
+    barrier = sp.get_barrier_semaphore()
+    sp.signal(barrier)
+    sp.wait(barrier)
+    sp.async_copy(x, o, sem).wait()
+    sp.run_scoped(lambda own: sp.signal(own), sp.semaphore())
+    sp.wait(ready)
+
+
+def good_jaxpr() -> str:
+    return str(trace(good, sp.dma_semaphore(), sp.semaphore(), compiler_params=WITH_ID))
+
+
+# A trace that fails midway.
+
+
+class UserError(Exception):
+    pass
+
+
+class UserExit(BaseException):
+    pass
+
+
+class Leaked:
+    """Where a kernel leaves its handles, for a look at them afterwards."""
+
+    def __init__(self) -> None:
+        self.handles: dict[str, Any] = {}
+
+    def keep(self, **handles: Any) -> None:
+        self.handles.update(handles)
+
+
+def by_the_user(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+    raise UserError
+
+
+def by_leaving_the_program(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+    raise UserExit
+
+
+def by_an_error_of_ours(leaked: Leaked, sem: sp.Semaphore, dma: Any) -> None:
+    sp.wait(dma)
+
+
+def by_an_error_of_jax(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+    jax.lax.cond(jnp.bool_(True), lambda: 1, lambda: 1.0)
+
+
+def in_a_scope(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+    def body(inner: sp.Semaphore) -> None:
+        leaked.keep(inner=inner)
+        raise UserError
+
+    sp.run_scoped(body, sp.semaphore())
+
+
+def in_a_scope_in_a_branch_in_jit(leaked: Leaked, sem: sp.Semaphore, dma: Any) -> None:
+    def body(inner: Any) -> None:
+        leaked.keep(inner=inner)
+        sp.wait(inner)
+
+    @jax.jit
+    def helper(i: jax.Array, sem: sp.Semaphore) -> None:
+        leaked.keep(helper_sem=sem)
+        jax.lax.cond(i > 0, lambda: None, lambda: sp.run_scoped(body, sp.dma_semaphore()))
+
+    helper(jnp.int32(1), sem)
+
+
+def in_the_checks_at_the_end(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+    sp.read(sem)  # which the interpreter of the call below cannot
+
+
+FAILURES: dict[Callable[..., None], type[BaseException]] = {
+    by_the_user: UserError,
+    by_leaving_the_program: UserExit,
+    by_an_error_of_ours: sp.WrongKindError,
+    by_an_error_of_jax: TypeError,
+    in_a_scope: UserError,
+    in_a_scope_in_a_branch_in_jit: sp.WrongKindError,
+    in_the_checks_at_the_end: sp.InterpretedReadError,
+}
+
+
+@pytest.mark.parametrize(
+    ("fail", "error"), FAILURES.items(), ids=[fail.__name__ for fail in FAILURES]
+)
+def test_a_failed_trace_leaves_no_state(fail: Any, error: type[BaseException]) -> None:
+    before = good_jaxpr()
+    leaked = Leaked()
+
+    def failing(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
+        leaked.keep(sem=sem, dma=dma, barrier=sp.get_barrier_semaphore())
+        fail(leaked, sem, dma)
+
+    params: Any = {"compiler_params": WITH_ID, "interpret": pltpu.InterpretParams()}
+    for _ in range(2):
+        with pytest.raises(error):
+            trace(failing, sp.semaphore(), sp.dma_semaphore(), **params)
+        assert kernel_scope() is UNSCOPED
+        for name, handle in leaked.handles.items():
+            refused = r"is used after its scope, (kernel|run_scoped) '"
+            with pytest.raises(sp.ScopeEndedError, match=refused) as info:
+                sp.read(handle)
+            shown = {"helper_sem": "sem"}.get(name, name)
+            assert str(info.value).startswith(f"read: {type(handle).__name__} '{shown}' (")
+            scope = "body" if name == "inner" else "failing"
+            assert f"'{scope}' ({__file__}:" in str(info.value)
+    assert good_jaxpr() == before
+
+
+def test_a_failure_that_the_kernel_survives() -> None:
+    """The scope that failed has ended; the kernel around it goes on."""
+    leaked = Leaked()
+
+    def body(inner: sp.Semaphore) -> None:
+        leaked.keep(inner=inner)
+        raise UserError
+
+    def kernel(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
+        with pytest.raises(UserError):
+            sp.run_scoped(body, sp.semaphore())
+        with pytest.raises(sp.ScopeEndedError, match=r"'inner'.*run_scoped 'body'"):
+            sp.signal(leaked.handles["inner"])
+        sp.signal(sem)
+
+    assert str(trace(kernel, sp.semaphore())).count("semaphore_signal") == 1
+
+
+def test_a_failed_trace_inside_the_trace_of_another_kernel() -> None:
+    """The barrier semaphore belongs to the kernel that asks for it, before and after."""
+    leaked = Leaked()
+
+    def inner(x: sp.Ref, o: sp.Ref) -> None:
+        leaked.keep(inner=sp.get_barrier_semaphore())
+        raise UserError
+
+    def outer(x: sp.Ref, o: sp.Ref) -> None:
+        leaked.keep(before=sp.get_barrier_semaphore())
+        with pytest.raises(UserError):
+            trace(inner, compiler_params=WITH_ID)
+        leaked.keep(after=sp.get_barrier_semaphore())
+        for name in "before", "after":
+            sp.signal(leaked.handles[name])
+        with pytest.raises(sp.ScopeEndedError, match="kernel 'inner'"):
+            sp.signal(leaked.handles["inner"])
+
+    trace(outer, compiler_params=WITH_ID)
+    for name in "before", "after":
+        with pytest.raises(sp.ScopeEndedError, match="kernel 'outer'"):
+            sp.signal(leaked.handles[name])
+
+
+# Traces in several threads at once.
+
+
+def in_threads(*bodies: Callable[[], Any]) -> list[Any]:
+    """What the bodies return, or the errors that end them, each run in a thread of its own."""
+    results: list[Any] = [None] * len(bodies)
+
+    def run(i: int) -> None:
+        try:
+            results[i] = bodies[i]()
+        except Exception as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    return results
+
+
+def meeting(count: int = 2) -> Callable[[], None]:
+    """A place where that many threads wait for each other, so that their traces interleave."""
+    barrier = threading.Barrier(count, timeout=20)
+    return lambda: (barrier.wait(), None)[1]
+
+
+def stepwise(meet: Callable[[], Any], *, barrier: bool, wrong: bool = False) -> Any:
+    """A kernel that meets others between any two of its steps."""
+
+    def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: Any) -> None:
+        meet()
+        if barrier:
+            sp.signal(sp.get_barrier_semaphore())
+        meet()
+        sp.run_scoped(lambda own: (meet(), sp.signal(own), meet())[1], sp.semaphore())
+        meet()
+        sp.async_copy(x, o, sem).wait()
+        meet()
+        if wrong:
+            sp.wait(sem)  # type: ignore[arg-type]
+        sp.wait(ready)
+
+    return kernel
+
+
+def stepwise_trace(kernel: Any, params: Any) -> Callable[[], str]:
+    scratch = (sp.dma_semaphore(), sp.semaphore())
+    return lambda: str(trace(kernel, *scratch, compiler_params=params))
+
+
+def test_different_kernels_at_once() -> None:
+    alone = [
+        stepwise_trace(stepwise(lambda: None, barrier=barrier), WITH_ID if barrier else None)()
+        for barrier in (True, False)
+    ]
+    for _ in range(20):
+        meet = meeting()
+        with_barrier = stepwise_trace(stepwise(meet, barrier=True), WITH_ID)
+        without = stepwise_trace(stepwise(meet, barrier=False), None)
+        assert in_threads(with_barrier, without) == alone
+
+
+def test_no_check_is_lost_and_none_strays_to_another_thread() -> None:
+    for _ in range(10):
+        meet = meeting(4)
+        missing = stepwise_trace(stepwise(meet, barrier=True), None)
+        unused = stepwise_trace(stepwise(meet, barrier=False), WITH_ID)
+        wrong = stepwise_trace(stepwise(meet, barrier=True, wrong=True), WITH_ID)
+        right = stepwise_trace(stepwise(meet, barrier=True), WITH_ID)
+        results = in_threads(missing, unused, wrong, right)
+        assert [type(result) for result in results] == [
+            sp.MissingCollectiveIdError,
+            sp.UnusedCollectiveIdError,
+            sp.WrongKindError,
+            str,
+        ]
+
+
+def trace_with_rows(kernel: Any, rows: int) -> str:
+    shape = jax.ShapeDtypeStruct((rows, 128), jnp.float32)
+    scratch = (sp.dma_semaphore(), sp.semaphore())
+    call = sp.pallas_call(kernel, shape, scratch_shapes=scratch, compiler_params=WITH_ID)
+    return str(jax.make_jaxpr(call)(shape))
+
+
+def test_the_same_kernel_at_once_for_different_shapes() -> None:
+    alone = [trace_with_rows(stepwise(lambda: None, barrier=True), rows) for rows in (8, 16)]
+    for _ in range(10):
+        kernel = stepwise(meeting(), barrier=True)
+
+        run = [functools.partial(trace_with_rows, kernel, rows) for rows in (8, 16)]
+        assert in_threads(*run) == alone
+
+
+def test_the_same_kernel_at_once_for_the_same_shape() -> None:
+    """JAX 0.12 lets the second thread wait for the first, so that they cannot meet inside."""
+    scratch = (sp.dma_semaphore(), sp.semaphore())
+    for _ in range(10):
+        start = meeting(3)
+
+        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
+            for _ in range(5):
+                time.sleep(0.0005)
+                sp.signal(ready)
+            sp.async_copy(x, o, sem).wait()
+
+        def run(kernel: Any = kernel, start: Any = start) -> str:
+            start()
+            return str(trace(kernel, *scratch))
+
+        first, second, third = in_threads(run, run, run)
+        assert first == second == third
+        assert first.count("semaphore_signal") == 5
+
+
+def test_the_scope_of_the_barrier_is_the_threads_own() -> None:
+    leaked = Leaked()
+    meet, outside = meeting(), []
+
+    def early(x: sp.Ref, o: sp.Ref) -> None:
+        meet()  # both are in their kernels
+        leaked.keep(early=sp.get_barrier_semaphore())
+        meet()
+
+    def late(x: sp.Ref, o: sp.Ref) -> None:
+        meet()
+        leaked.keep(late=sp.get_barrier_semaphore())
+        meet()
+        meet()  # the other has left its kernel
+        leaked.keep(later=sp.get_barrier_semaphore())
+        for name in "late", "later":
+            sp.signal(leaked.handles[name])
+        meet()
+
+    def leave_early() -> None:
+        trace(early, compiler_params=WITH_ID)
+        outside.append(kernel_scope())
+        meet()
+        meet()
+
+    errors = in_threads(leave_early, lambda: trace(late, compiler_params=WITH_ID) and None)
+    assert errors == [None, None]
+    assert outside == [UNSCOPED]
+    for name, kernel in {"early": "early", "late": "late", "later": "late"}.items():
+        with pytest.raises(sp.ScopeEndedError, match=f"kernel '{kernel}'"):
+            sp.signal(leaked.handles[name])
