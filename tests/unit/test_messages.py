@@ -1,0 +1,113 @@
+"""What all errors have in common: codes, classes, and that no message goes untested."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import safepallas as sp
+from safepallas import _errors
+
+from . import test_messages_operations, test_messages_requests, test_messages_values
+from .helpers import Message
+
+MESSAGES: list[Message] = [
+    *test_messages_operations.MESSAGES.values(),
+    *test_messages_requests.MESSAGES.values(),
+    *test_messages_values.MESSAGES.values(),
+]
+
+# Stable: users and their tests look for the codes. What else each is, besides a ValueError.
+CODES: dict[str, tuple[type[sp.SemaphoreError], tuple[type[Exception], ...]]] = {
+    "not-a-semaphore": (sp.NotASemaphoreError, (TypeError,)),
+    "scope-ended": (sp.ScopeEndedError, ()),
+    "wrong-kind": (sp.WrongKindError, (TypeError,)),
+    "not-scalar": (sp.NotScalarError, (TypeError,)),
+    "index-type": (sp.IndexTypeError, (TypeError,)),
+    "index-range": (sp.IndexRangeError, (IndexError,)),
+    "amount-type": (sp.AmountTypeError, (TypeError,)),
+    "amount-range": (sp.AmountRangeError, ()),
+    "device-id-type": (sp.DeviceIdTypeError, (TypeError,)),
+    "device-id": (sp.DeviceIdError, ()),
+    "not-a-ref": (sp.NotARefError, (TypeError,)),
+    "copy-mismatch": (sp.CopyMismatchError, ()),
+    "copy-option": (sp.CopyOptionError, (TypeError,)),
+    "missing-collective-id": (sp.MissingCollectiveIdError, ()),
+    "unused-collective-id": (sp.UnusedCollectiveIdError, ()),
+    "interpreted-read": (sp.InterpretedReadError, ()),
+    "annotation": (sp.AnnotationError, (TypeError,)),
+    "spec": (sp.SpecError, (TypeError,)),
+    "adopt": (sp.AdoptError, (TypeError,)),
+}
+
+
+def subclasses(cls: type) -> set[type]:
+    return {cls}.union(*map(subclasses, cls.__subclasses__()))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_code_and_classes(code: str) -> None:
+    cls, others = CODES[code]
+    assert cls.code == code
+    error = cls("Words.")
+    assert str(error) == f"Words. [{code}]"
+    assert isinstance(error, sp.SemaphoreError)
+    assert isinstance(error, ValueError)
+    for builtin in (TypeError, IndexError, KeyError, AttributeError):
+        assert isinstance(error, builtin) == (builtin in others)
+
+
+def test_every_class_has_a_code_of_its_own() -> None:
+    ours = subclasses(sp.SemaphoreError)
+    assert ours == {sp.SemaphoreError, *(cls for cls, _ in CODES.values())}
+    assert len({cls.code for cls in ours}) == len(ours)
+    assert sp.SemaphoreLimitWarning.code == "semaphore-limit"
+    assert issubclass(sp.SemaphoreLimitWarning, UserWarning)
+
+
+def test_every_class_is_exported() -> None:
+    defined = {
+        cls
+        for _, cls in inspect.getmembers(_errors, inspect.isclass)
+        if cls.__module__ == _errors.__name__
+    }
+    assert defined == subclasses(sp.SemaphoreError) | {sp.SemaphoreLimitWarning}
+    for cls in defined:
+        assert getattr(sp, cls.__name__) is cls
+
+
+def test_every_class_is_raised_by_a_message_under_test() -> None:
+    assert {cls for cls, _ in CODES.values()} <= {message.error for message in MESSAGES}
+
+
+def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every function of the module that words a message is reached by one of the misuses."""
+    reached: set[str] = set()
+    functions = {
+        name: function
+        for name, function in inspect.getmembers(_errors, inspect.isfunction)
+        if name != "short_type"  # words for a type, part of other messages
+    }
+
+    def spy(name: str) -> Any:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            reached.add(name)
+            return functions[name](*args, **kwargs)
+
+        return called
+
+    for name in functions:
+        monkeypatch.setattr(_errors, name, spy(name))
+    for message in MESSAGES:
+        with pytest.raises(message.error):
+            message.misuse()
+    with pytest.warns(sp.SemaphoreLimitWarning):
+        test_messages_requests.call(lambda *_: None, (sp.semaphore(480),))
+    assert reached == set(functions)
+
+
+def test_every_message_ends_with_its_code_and_says_what_to_do() -> None:
+    for message in MESSAGES:
+        if issubclass(message.error, sp.SemaphoreError):
+            assert message.text.endswith(f"[{message.error.code}]")
+        assert "\n" not in message.text
