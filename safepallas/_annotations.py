@@ -5,7 +5,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from safepallas import _errors
 from safepallas._arrays import SemaphoreArray
@@ -18,6 +18,12 @@ from safepallas._specs import Scratch
 _CONTAINERS = (tuple, list, dict, Sequence, Mapping, Iterable, Collection)
 
 UNKNOWN = inspect.Parameter.empty
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_NOT_POSITIONAL = (
+    _VAR_POSITIONAL,
+    inspect.Parameter.KEYWORD_ONLY,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 
 def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
@@ -86,6 +92,8 @@ def _agrees(value: Any, expected: Any) -> bool:
     """Whether `value` may go where `expected` is annotated. Unknown types agree with all."""
     if expected is Ref:
         return not _is_ours(value)
+    if type(value) is expected and _is_ours(value):
+        return True
     expected = _plain(expected)
     if expected is Any or expected is object:
         return True
@@ -143,60 +151,72 @@ def _shown(annotation: Any) -> str:
     return str(annotation).replace("safepallas._handles.", "").replace("safepallas._arrays.", "")
 
 
+class Parameter(NamedTuple):
+    """What a body calls one of its arguments, and what it takes there."""
+
+    name: str
+    annotation: Any
+
+
+def parameters_of(signature: inspect.Signature | None, count: int) -> list[Parameter]:
+    """The parameters that the first `count` positional arguments meet."""
+    found: list[Parameter] = []
+    for parameter in signature.parameters.values() if signature else ():
+        kind = parameter.kind
+        if kind is _VAR_POSITIONAL:
+            name, annotation = parameter.name, parameter.annotation
+            rest = range(count - len(found))
+            found += [Parameter(f"{name}[{i}]", annotation) for i in rest]
+        if len(found) == count or kind in _NOT_POSITIONAL:
+            break
+        found.append(Parameter(parameter.name, parameter.annotation))
+    # Too many for the signature: Python says it better, when the body is called.
+    found += [Parameter(f"args[{i}]", UNKNOWN) for i in range(len(found), count)]
+    return found
+
+
+def _keyword(signature: inspect.Signature, name: str) -> Parameter:
+    """The parameter that a keyword argument meets."""
+    annotation = UNKNOWN
+    for parameter in signature.parameters.values():
+        if parameter.name == name or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            annotation = parameter.annotation
+            if parameter.name == name:
+                break
+    return Parameter(name, annotation)
+
+
 def check(
     scope: Scope,
     fn: Callable[..., Any],
     signature: inspect.Signature | None,
+    parameters: list[Parameter],
     args: list[Any],
     kwargs: Mapping[str, Any],
 ) -> None:
     """Refuse what disagrees with the annotations of `fn`, the body of `scope`.
+
+    Args:
+        scope: for messages.
+        fn: for what its annotations name, where they are strings.
+        signature: that of `fn`.
+        parameters: those that `args` meet.
+        args: what `fn` is about to receive by position.
+        kwargs: and by keyword.
 
     Raises:
         AnnotationError: for the first parameter that receives something else.
     """
     if signature is None:
         return
-    known = {type(v).__name__: type(v) for v in args if isinstance(v, Scratch)}
-    inner = None
-    rest = dict(kwargs)
-    for position, parameter in enumerate(signature.parameters.values()):
-        name, annotation, kind = parameter.name, parameter.annotation, parameter.kind
-        items: list[tuple[str, Any]]
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            items = [(f"{name}[{i}]", value) for i, value in enumerate(args[position:])]
-        elif kind is inspect.Parameter.VAR_KEYWORD:
-            items = list(rest.items())
-        elif name in rest:
-            items = [(name, rest.pop(name))]
-        elif position < len(args) and kind is not inspect.Parameter.KEYWORD_ONLY:
-            items = [(name, args[position])]
-        else:
-            continue  # its default; or Python says what is missing, when the kernel is called
+    pairs = list(zip(parameters, args, strict=True))
+    pairs += [(_keyword(signature, name), value) for name, value in kwargs.items()]
+    for (name, annotation), value in pairs:
         if annotation is UNKNOWN:
             continue
+        expected = annotation
         if isinstance(annotation, str):
-            inner = inner or _underlying(fn)
-            annotation = _resolve(annotation, inner, known)
-            if annotation is UNKNOWN:
-                continue
-        for shown, value in items:
-            if not _agrees(value, annotation):
-                expected = _shown(parameter.annotation)
-                raise _errors.annotation(scope.label, shown, expected, describe(value))
-
-
-def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """What the kernel calls its first `count` positional arguments."""
-    names = [f"args[{i}]" for i in range(count)]
-    for i, parameter in enumerate(signature.parameters.values() if signature else ()):
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            names[i:] = [f"{parameter.name}[{j}]" for j in range(count - i)]
-        if i >= count or parameter.kind in (
-            inspect.Parameter.VAR_POSITIONAL,
-            inspect.Parameter.KEYWORD_ONLY,
-            inspect.Parameter.VAR_KEYWORD,
-        ):
-            break
-        names[i] = parameter.name
-    return names
+            known = {type(v).__name__: type(v) for v in args if isinstance(v, Scratch)}
+            expected = _resolve(annotation, _underlying(fn), known)
+        if expected is not UNKNOWN and not _agrees(value, expected):
+            raise _errors.annotation(scope.label, name, _shown(annotation), describe(value))

@@ -62,7 +62,8 @@ class ArrayIndexer(Generic[S_co, Shape_co]):
     def __getitem__(self: ArrayIndexer[S_co, tuple[int, int, int, int]], i: tuple[Index, Index, Index], /) -> SemaphoreArray[S_co, tuple[int]]: ...
     # fmt: on
     def __getitem__(self, i: Any, /) -> Any:
-        return element(cast("SemaphoreArray[Any, Any]", self), i)
+        array: Any = self  # the one class that is an ArrayIndexer
+        return element(array, i)
 
 
 @final
@@ -177,26 +178,26 @@ def make_array(
 
 
 def _checked_index(array: SemaphoreArray[Any, Any], axis: int, index: Any) -> Any:
-    """The index to hand to Pallas; Python and NumPy ints within bounds and from zero up."""
+    """The index to hand to Pallas: an int from zero up, or a traced integer scalar."""
     size = array._shape[axis]
+    if type(index) is int and 0 <= index < size:
+        return index
+    if _compat.is_traced_int32(index):
+        return index
     if isinstance(index, jax.Array):
         if index.ndim or not np.issubdtype(index.dtype, np.integer):
             raise _errors.index_type(str(array), f"an array {_errors.short_type(index)}")
         if _compat.is_tracer(index):
+            # The TPU lowering of JAX refuses an int64 here.
             return index if index.dtype.itemsize < 8 else index.astype(np.int32)
         number = int(index)
-        if index.dtype.itemsize == 8:
-            index = number
     elif isinstance(index, (int, np.integer)) and not isinstance(index, bool):
-        number = index = operator.index(index)
+        number = operator.index(index)
     else:
         raise _errors.index_type(str(array), f"{type(index).__name__} {index!r}")
     if not -size <= number < size:
         raise _errors.index_range(str(array), axis, number, size)
-    if number < 0:
-        index = index + size
-    # Under x64 Pallas takes an int for an int64, which the TPU lowering of JAX then refuses.
-    return np.int32(index) if type(index) is int and _compat.x64_enabled() else index
+    return number if number >= 0 else number + size
 
 
 def _vet(array: SemaphoreArray[Any, Any]) -> None:
@@ -215,7 +216,7 @@ def _vet(array: SemaphoreArray[Any, Any]) -> None:
 
 def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
     """``array.at[index]``."""
-    if not array._is_alive():
+    if not (array._scope.alive or array._is_alive()):
         raise _errors.scope_ended("indexing", str(array), array._scope.label)
     if not array._vetted:
         _vet(array)
@@ -226,16 +227,12 @@ def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
         if not given:
             raise _errors.no_indices(str(array))
         raise _errors.too_many_indices(str(array), len(shape), count)
-    # The one that kernels write most, without the general check.
-    if count == 1 and type(index) is int and 0 <= index < shape[0] and not _compat.x64_enabled():
-        checked: Any = index
-    else:
-        given = tuple(_checked_index(array, axis, i) for axis, i in enumerate(given))
-        checked = given[0] if count == 1 else given
-    ref = array._ref.at[checked]
-    origin = Part(array._origin, given)
+    indices = tuple([_checked_index(array, axis, i) for axis, i in enumerate(given)])
+    origin = Part(array._origin, indices)
     if count == len(shape):
+        ref = _compat.element_of(array._ref, shape, indices)
         return make(array._cls, ref, origin, array._scope)
+    ref = array._ref.at[_compat.as_int32(indices)]
     return make_array(array._cls, ref, shape[count:], origin, array._scope)
 
 

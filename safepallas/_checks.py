@@ -51,6 +51,8 @@ def vet(sem: Any, op: str, arg: str) -> None:
 
 def amount(value: Any, op: str, arg: str, sem: Handle, low: int) -> Any:
     """An amount to signal or to wait for: int32, at least `low`; traced ones as they are."""
+    if _compat.is_traced_int32(value):
+        return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         number = int(value)
     elif (

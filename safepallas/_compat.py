@@ -11,10 +11,12 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import source_info_util as _source_info
 from jax._src import traceback_util as _traceback
+from jax._src.interpreters import partial_eval as _partial_eval
 from jax._src.pallas import pallas_call as _pallas_call
 from jax._src.pallas import primitives as _pallas_primitives
 from jax._src.state import indexing as _indexing
@@ -23,7 +25,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 _AbstractRef = _state.AbstractRef
-_NDIndexer = _indexing.NDIndexer
+_DynamicJaxprTrace = _partial_eval.DynamicJaxprTrace
+_INT32 = np.dtype(np.int32)
+_NDIndexer: Any = _indexing.NDIndexer  # abstract, say checkers
+_ShapedArray = _core.ShapedArray
 _Slice = pl.Slice
 _Tracer = _core.Tracer
 _TransformedRef = _state.TransformedRef
@@ -44,29 +49,35 @@ def ref_type(x: Any) -> RefType | None:
 
     Shapes may hold traced sizes (``pl.ds(start, traced_size)``).
     """
-    if type(x) is _TransformedRef:
-        return _indexed_type(x)
-    aval = getattr(x, "aval", None)  # of tracers, arrays and refs outside a kernel
-    if type(aval) is not _AbstractRef:
-        return None
-    inner: Any = aval.inner_aval
-    return RefType(inner.shape, inner.dtype)
-
-
-def _indexed_type(view: Any) -> RefType:
-    """The type of a view. Of one that was only indexed by scalars and slices, read off the index:
-    JAX's own computation takes longer than starting a copy does.
-    """
-    transforms = view.transforms
+    aval: Any
+    if type(x) is not _TransformedRef:
+        aval = getattr(x, "aval", None)  # of tracers, arrays and refs outside a kernel
+        if type(aval) is not _AbstractRef:
+            return None
+        inner: Any = aval.inner_aval
+        return RefType(inner.shape, inner.dtype)
+    # The type of a view that was only indexed by scalars and slices is read off the index: JAX's
+    # own computation takes longer than starting a copy does.
+    transforms = x.transforms
     if len(transforms) == 1 and type(transforms[0]) is _NDIndexer:
-        index, ref = transforms[0], view.ref
-        aval: Any = getattr(ref, "aval", None)
+        index, ref = transforms[0], x.ref
+        aval = None if type(ref) is _TransformedRef else getattr(ref, "aval", None)
         if not index.int_indexer_shape and type(aval) is _AbstractRef:
-            inner: Any = aval.inner_aval
-            shape = tuple([i.size for i in index.indices if type(i) is _Slice])
-            return RefType(shape, inner.dtype)
-    aval = view.type  # no AbstractRef where a size is traced, but a ref all the same
+            inner = aval.inner_aval
+            return RefType(tuple([i.size for i in index.indices if type(i) is _Slice]), inner.dtype)
+    aval = x.type  # no AbstractRef where a size is traced, but a ref all the same
     return RefType(aval.shape, aval.dtype)
+
+
+def is_traced_int32(x: Any) -> bool:
+    """Whether `x` is a traced int32 scalar: what most indices and ids are."""
+    aval = getattr(x, "aval", None)
+    return (
+        type(aval) is _ShapedArray
+        and not aval.shape
+        and aval.dtype == _INT32
+        and isinstance(x, _Tracer)
+    )
 
 
 def is_tracer(x: Any) -> bool:
@@ -84,6 +95,38 @@ def axis_sizes() -> dict[Any, int]:
 def mesh_axes() -> dict[Any, int]:
     """The axes of the device mesh, in order: what a tuple of device coordinates refers to."""
     return dict(jax.sharding.get_abstract_mesh().shape)
+
+
+def int32_literal(number: int) -> Any:
+    """An int as the int32 constant that Pallas makes of it, at a fifth of the time.
+
+    ``jnp.asarray``, through which Pallas sends every amount and every index, takes as long as the
+    rest of the operation. Where JAX is not tracing to a jaxpr, the NumPy scalar does.
+    """
+    trace: Any = _core.trace_ctx.trace
+    if type(trace) is _DynamicJaxprTrace:
+        return trace.to_jaxpr_tracer(np.int32(number), _source_info.current())
+    return np.int32(number)
+
+
+def as_int32(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Checked indices as Pallas takes them: under x64 it would make int64 of an int."""
+    if not x64_enabled():
+        return indices
+    return tuple([np.int32(i) if type(i) is int else i for i in indices])
+
+
+def element_of(ref: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
+    """``ref.at[indices]`` for as many checked integer scalars as `shape` has dimensions.
+
+    What Pallas makes of them, without making sure of them again, which takes longer than all that
+    safepallas does for an operation.
+    """
+    is_whole = type(ref) is not _TransformedRef and type(ref.aval) is _AbstractRef
+    if not is_whole or type(_core.trace_ctx.trace) is not _DynamicJaxprTrace:
+        return ref.at[as_int32(indices)]
+    scalars = tuple([int32_literal(i) if type(i) is int else i for i in indices])
+    return _TransformedRef(ref, (_NDIndexer(scalars, shape, (), validate=False),))
 
 
 def is_live(ref: Any) -> bool:

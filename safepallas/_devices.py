@@ -27,6 +27,8 @@ DeviceId: TypeAlias = Coordinate | tuple[Coordinate, ...] | ByAxis
 
 def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:
     """One coordinate along `axis`, as int32."""
+    if _compat.is_traced_int32(value):
+        return value
     if isinstance(value, jax.Array):
         if value.ndim or not np.issubdtype(value.dtype, np.integer):
             raise _errors.device_id_type(op, str(sem), describe(whole))

@@ -8,6 +8,7 @@ from jax.experimental import pallas as pl
 
 from safepallas import _compat, _errors
 from safepallas._checks import amount, vet
+from safepallas._compat import int32_literal
 from safepallas._describe import describe
 from safepallas._devices import DeviceId, resolve
 from safepallas._errors import INT32_MAX
@@ -59,7 +60,9 @@ def signal(
         and sem._vetted
     ):
         vet(sem, "signal", "sem")
-    if not (type(inc) is int and 0 <= inc <= INT32_MAX):
+    if type(inc) is int and 0 <= inc <= INT32_MAX:
+        inc = int32_literal(inc)
+    else:
         inc = amount(inc, "signal", "inc", sem, 0)
     if device_id is None and core_index is None:
         pl.semaphore_signal(sem._ref, inc)
@@ -93,7 +96,9 @@ def wait(sem: Semaphore | BarrierSemaphore, value: int | jax.Array = 1) -> None:
         and sem._vetted
     ):
         vet(sem, "wait", "sem")
-    if not (type(value) is int and 1 <= value <= INT32_MAX):
+    if type(value) is int and 1 <= value <= INT32_MAX:
+        value = int32_literal(value)
+    else:
         value = amount(value, "wait", "value", sem, 1)
     pl.semaphore_wait(sem._ref, value)
 

@@ -35,8 +35,9 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
         scope = Scope(label)
         outer = enter_kernel(scope if terms is not None else kernel_scope())
         try:
-            handles, keywords = layout.hand_out(own, args, kwargs, scope)
-            _annotations.check(scope, fn, own, handles, keywords)
+            parameters = _annotations.parameters_of(own, layout.positional(len(args)))
+            handles, keywords = layout.hand_out(parameters, args, kwargs, scope)
+            _annotations.check(scope, fn, own, parameters, handles, keywords)
             result = fn(*handles, **keywords)
             if terms is not None:
                 audit(scope, layout.count(), terms)
@@ -93,6 +94,19 @@ def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callab
     return body
 
 
+def _with_scratch(grid_spec: Any, scratch: Any) -> Any:
+    """The grid_spec with our scratch in it, which stands beside it in safepallas."""
+    inside = jax.tree_util.tree_leaves(grid_spec.scratch_shapes)
+    if inside and (scratch or any(isinstance(leaf, Spec) for leaf in inside)):
+        what = "with a grid_spec, scratch stands in scratch_shapes= of pallas_call"
+        got = "some in the grid_spec"
+        raise _errors.spec(what, got, "Move all of it to scratch_shapes=.")
+    if scratch:
+        grid_spec = copy.copy(grid_spec)
+        grid_spec.scratch_shapes = scratch
+    return grid_spec
+
+
 def _raw_out(leaf: Any) -> Any:
     if not isinstance(leaf, Spec):
         return leaf
@@ -112,19 +126,12 @@ def pallas_call(
     """See `_signatures.pallas_call`."""
     layout = Layout(scratch_shapes, positions_only=grid_spec is not None)
     body = _kernel_body(kernel, layout, terms_of(compiler_params, interpret))
-    out_shape = jax.tree_util.tree_map(_raw_out, out_shape)
     scratch = layout.raw
-    inside = jax.tree_util.tree_leaves(getattr(grid_spec, "scratch_shapes", ()))
-    if inside and (scratch or any(isinstance(leaf, Spec) for leaf in inside)):
-        what = "with a grid_spec, scratch stands in scratch_shapes= of pallas_call"
-        got = "some in the grid_spec"
-        raise _errors.spec(what, got, "Move all of it to scratch_shapes=.")
-    if grid_spec is not None and scratch:
-        grid_spec = copy.copy(grid_spec)
-        grid_spec.scratch_shapes, scratch = scratch, ()
+    if grid_spec is not None:
+        grid_spec, scratch = _with_scratch(grid_spec, scratch), ()
     return pl.pallas_call(
         body,
-        out_shape,
+        jax.tree_util.tree_map(_raw_out, out_shape),
         grid_spec=grid_spec,
         scratch_shapes=scratch,
         compiler_params=compiler_params,

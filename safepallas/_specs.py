@@ -98,7 +98,7 @@ class Spec(Generic[T_co]):
             return isinstance(other, Spec) and self._key() == other._key()
 
         def __hash__(self):
-            return hash(self._key())
+            return hash((self._request, self._shape, self._line, self._name))
 
         def _key(self):
             return (self._request, self._shape, self._dtype, self._code, self._line, self._name)

@@ -67,7 +67,7 @@ class Layout:
     folded into one Scratch; or by keyword where Pallas, given a grid_spec, passes positions only.
     """
 
-    __slots__ = ("by_keyword", "folded", "last", "raw", "scratch")
+    __slots__ = ("by_keyword", "folded", "last", "plain", "raw", "scratch")
 
     def __init__(self, requests: Any, *, positions_only: bool = False) -> None:
         self.scratch: type[Scratch] | None = None
@@ -89,17 +89,21 @@ class Layout:
             what = "the allocator takes a tuple of specs, a dict of specs, or a Scratch class"
             mend = "Write (spec,) for one; pass the Scratch class itself, not an instance."
             raise _errors.spec(what, describe(requests), mend)
-        requests = self.by_keyword or self.last
+        # A tuple of specs, as most are, needs none of JAX's slower tree functions.
+        self.plain = not self.by_keyword and all(type(spec) is Spec for spec in self.last)
         self.raw: Any
-        if type(requests) is tuple and all(type(request) is Spec for request in requests):
-            self.raw = tuple([request._raw for request in requests])
+        if self.plain:
+            self.raw = tuple([spec._raw for spec in self.last])
         else:
-            self.raw = jax.tree_util.tree_map(raw_request, requests)
+            self.raw = jax.tree_util.tree_map(raw_request, self.by_keyword or self.last)
 
     def count(self) -> int:
         """How many semaphores it allocates."""
+        requests: Any = self.last
+        if not self.plain:
+            requests = jax.tree_util.tree_leaves(self.by_keyword or self.last)
         total = 0
-        for request in jax.tree_util.tree_leaves(self.by_keyword or self.last):
+        for request in requests:
             if not isinstance(request, Spec):
                 ref = request.get_ref_aval()
                 total += count_semaphores([(ref.shape, ref.dtype)])
@@ -109,7 +113,7 @@ class Layout:
 
     def key(self) -> Hashable:
         """Equal where a body would be traced the same."""
-        if not self.by_keyword and all(type(request) is Spec for request in self.last):
+        if self.plain:
             return (self.scratch, self.folded, self.last)
         leaves, treedef = jax.tree_util.tree_flatten((self.last, dict(self.by_keyword)))
         return (self.scratch, self.folded, treedef, tuple(leaves))
@@ -133,29 +137,35 @@ class Layout:
             [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
         )
 
+    def positional(self, count: int) -> int:
+        """How many positional arguments the body takes where Pallas passes `count`."""
+        if not self.folded and not self.scratch:
+            return count
+        return count - len(self.last) + (self.scratch is not None)
+
     def hand_out(
         self,
-        signature: inspect.Signature | None,
+        parameters: list[_annotations.Parameter],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         scope: Scope,
     ) -> tuple[list[Any], dict[str, Any]]:
-        """What the body receives for what Pallas passed; its own `signature` gives the names."""
+        """What the body receives for what Pallas passed; its own `parameters` give the names."""
         first = len(args) - len(self.last)
-        names = _annotations.parameter_names(signature, len(args))
-        if self.folded:
-            names[first:] = self.folded
-        requests = (None,) * first + self.last
         handles = [
+            _received(arg, parameter.name, None, scope)
+            for arg, parameter in zip(args[:first], parameters, strict=False)
+        ]
+        names = self.folded or [parameter.name for parameter in parameters[first:]]
+        last = [
             _received(arg, name, request, scope)
-            for arg, name, request in zip(args, names, requests, strict=True)
+            for arg, name, request in zip(args[first:], names, self.last, strict=True)
         ]
         keywords = {k: _received(v, k, self.by_keyword.get(k), scope) for k, v in kwargs.items()}
-        if self.scratch or self.folded:
-            values = dict(zip(self.folded, handles[first:], strict=True))
-            del handles[first:]
-            if self.scratch:
-                handles.append(fill(self.scratch, values))
-            else:
-                keywords.update(values)
+        if self.scratch:
+            handles.append(fill(self.scratch, dict(zip(self.folded, last, strict=True))))
+        elif self.folded:
+            keywords.update(zip(self.folded, last, strict=True))
+        else:
+            handles += last
         return handles, keywords

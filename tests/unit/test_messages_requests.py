@@ -154,13 +154,14 @@ MESSAGES: dict[str, Message] = {
     "priority": row(
         sp.CopyOptionError,
         lambda x, o, s: sp.async_copy(x, o, s.sent, priority=-1),
-        "start: priority must be an int from 0 up, got int -1, with DmaSemaphore <<sent>>. "
+        "start of a local copy: priority must be 0 or 1, got int -1, with DmaSemaphore <<sent>>. "
         "[copy-option]",
     ),
     "add": row(
         sp.CopyOptionError,
         lambda x, o, s: sp.make_async_copy(x, o, s.slots[1]).start(add=1),
-        "start: add must be True or False, got int 1, with DmaSemaphore <<slots[1]>>. "
+        "start of a local copy: add must be True or False, got int 1, with "
+        "DmaSemaphore <<slots[1]>>. "
         "[copy-option]",
     ),
     "barrier without id": Message(
