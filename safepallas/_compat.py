@@ -58,7 +58,7 @@ def ref_type(x: Any) -> RefType | None:
         return RefType(inner.shape, inner.dtype)
     # The type of a view that was only indexed by scalars and slices is read off the index: JAX's
     # own computation takes longer than starting a copy does.
-    transforms = x.transforms
+    transforms: tuple[Any, ...] = x.transforms
     if len(transforms) == 1 and type(transforms[0]) is _NDIndexer:
         index, ref = transforms[0], x.ref
         aval = None if type(ref) is _TransformedRef else getattr(ref, "aval", None)
