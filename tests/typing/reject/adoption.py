@@ -38,6 +38,4 @@ def spec_for_handle(x: sp.Ref, o: sp.Ref, done: sp.Semaphore) -> None:
 
 
 numbers: sp.Spec[sp.Semaphore] = sp.dma_semaphore()  # E: a request for another kind
-arrays: sp.Spec[sp.SemaphoreArray[sp.DmaSemaphore, tuple[int, int]]] = sp.dma_semaphore(
-    2
-)  # E: another rank
+arrays: sp.Spec[sp.SemaphoreArray[sp.DmaSemaphore, tuple[int, int]]] = sp.dma_semaphore(2)  # E: another rank

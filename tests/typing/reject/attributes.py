@@ -27,9 +27,7 @@ def conversion(sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
     max(sem, sem)  # E: it has no order
 
 
-def comparison(
-    sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]
-) -> None:
+def comparison(sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]) -> None:
     empty = sem == 0  # E: sp.read(sem)
     busy = dma != 1  # E: the same
     del empty, busy
@@ -44,9 +42,7 @@ def comparison(
     del same, found
 
 
-def attributes(
-    sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]
-) -> None:
+def attributes(sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]) -> None:
     sem.value  # E: sp.read(sem)
     sem.signal()  # E: sp.signal(sem)
     dma.wait()  # E: the copy has a wait
@@ -67,9 +63,7 @@ def attributes(
     sp.Semaphoree  # E: no such name
 
 
-def kinds(
-    sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]
-) -> None:
+def kinds(sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]) -> None:
     sem = dma  # E: a variable keeps its kind
     sems = sem  # E: and its rank
     pairs: list[sp.Semaphore] = [sem, dma]  # E: so does a list

@@ -26,9 +26,7 @@ def neighbours(barrier: sp.BarrierSemaphore) -> None:
     sp.wait(barrier)
 
 
-def wrong_scratch(
-    o: sp.Ref, ready: sp.Semaphore, slots: sp.SemaphoreArray[sp.BarrierSemaphore, tuple[int]]
-) -> None:
+def wrong_scratch(o: sp.Ref, ready: sp.Semaphore, slots: sp.SemaphoreArray[sp.BarrierSemaphore, tuple[int]]) -> None:
     neighbours(ready)  # E: a regular semaphore is no barrier
     neighbours(slots)  # E: one of them
     neighbours(slots.at[0].at[0])  # E: that is one already

@@ -62,7 +62,5 @@ def handed_over(copy: sp.LocalCopy) -> None:
 
 
 def hand_over(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-    handed_over(
-        sp.async_remote_copy(x, o, s.sem, s.recv, {"x": 1})
-    )  # E: remote where local is taken
+    handed_over(sp.async_remote_copy(x, o, s.sem, s.recv, {"x": 1}))  # E: remote where local is taken
     handed_over(s.sem)  # E: the semaphore instead of its copy

@@ -35,8 +35,6 @@ def signals(s: Sems, me: jax.Array) -> None:
     sp.signal(s.ready, device_id=("x", me))  # E: a name among coordinates
     sp.signal(s.ready, device_id={"x": me / 1.0, "y": 0.5})  # E: a float by name
     sp.signal(s.ready, device_id={1: me})  # E: axes go by name
-    sp.signal(
-        s.ready, device_id=me, device_id_type=pl.DeviceIdType.LOGICAL
-    )  # E: ids are mesh coordinates
+    sp.signal(s.ready, device_id=me, device_id_type=pl.DeviceIdType.LOGICAL)  # E: ids are mesh coordinates
     sp.signal(s.ready, device_id={"x": me}, device_id_type=pl.DeviceIdType.MESH)  # E: always
     sp.signal(s.ready, core=0)  # E: it is called core_index

@@ -39,9 +39,7 @@ def loads(s: Buffers) -> None:
     del count, size, number
 
 
-def operations(
-    x: sp.Ref, s: Buffers, y: jax.Array, z: np.ndarray[tuple[int], np.dtype[np.int16]]
-) -> None:
+def operations(x: sp.Ref, s: Buffers, y: jax.Array, z: np.ndarray[tuple[int], np.dtype[np.int16]]) -> None:
     sp.signal(x)  # E: a data ref is no semaphore
     sp.signal(s.flags)  # E: nor is one in SMEM
     sp.wait(s.flags.at[0])  # E: nor a view of one

@@ -54,9 +54,7 @@ def kernel(x: sp.Ref, o: sp.Ref) -> None:
     sp.run_scoped(sp.dma_semaphore(), copies)  # E: the body comes first
     sp.run_scoped(lambda sem: sp.wait(sem), sp.dma_semaphore())  # E: in a lambda
     sp.run_scoped(lambda s: sp.signal(s.sem), Staging)  # E: in a lambda, by name
-    text: str = sp.run_scoped(
-        pair, sp.vmem((8, 128), jnp.float32), sp.dma_semaphore()
-    )  # E: the body returns an array
+    text: str = sp.run_scoped(pair, sp.vmem((8, 128), jnp.float32), sp.dma_semaphore())  # E: the body returns an array
     del text
 
 

@@ -45,28 +45,16 @@ def refs_only(x: sp.Ref, o: sp.Ref) -> None:
     sp.sync_copy(x, o)
 
 
-sp.pallas_call(
-    copies, LIKE, scratch_shapes=(sp.semaphore(),)
-)  # E: a regular semaphore for a DMA one
-sp.pallas_call(
-    counts, LIKE, scratch_shapes=(sp.dma_semaphore(),)
-)  # E: a DMA semaphore for a regular one
-sp.pallas_call(
-    counts, LIKE, scratch_shapes=(sp.barrier_semaphore(),)
-)  # E: a barrier one for a regular one
+sp.pallas_call(copies, LIKE, scratch_shapes=(sp.semaphore(),))  # E: a regular semaphore for a DMA one
+sp.pallas_call(counts, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a DMA semaphore for a regular one
+sp.pallas_call(counts, LIKE, scratch_shapes=(sp.barrier_semaphore(),))  # E: a barrier one for a regular one
 sp.pallas_call(copies, LIKE, scratch_shapes=(sp.dma_semaphore(2),))  # E: an array for one
 sp.pallas_call(slotted, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: one for an array
 sp.pallas_call(slotted, LIKE, scratch_shapes=(sp.dma_semaphore(2, 2),))  # E: rank 2 for rank 1
 sp.pallas_call(slotted, LIKE, scratch_shapes=(sp.semaphore(2),))  # E: an array of another kind
-sp.pallas_call(
-    copies, LIKE, scratch_shapes=(sp.vmem((8, 128), jnp.float32),)
-)  # E: a buffer for a semaphore
-sp.pallas_call(
-    both, LIKE, scratch_shapes=(sp.semaphore(), sp.dma_semaphore())
-)  # E: in the other order
-sp.pallas_call(
-    both, LIKE, scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore())
-)  # E: the second disagrees
+sp.pallas_call(copies, LIKE, scratch_shapes=(sp.vmem((8, 128), jnp.float32),))  # E: a buffer for a semaphore
+sp.pallas_call(both, LIKE, scratch_shapes=(sp.semaphore(), sp.dma_semaphore()))  # E: in the other order
+sp.pallas_call(both, LIKE, scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore()))  # E: the second disagrees
 sp.pallas_call(named, LIKE, scratch_shapes=Others)  # E: another Scratch class
 sp.pallas_call(named, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: one request for a Scratch
 sp.pallas_call(copies, LIKE, scratch_shapes=Buffers)  # E: a Scratch for one semaphore
@@ -79,12 +67,8 @@ sp.pallas_call(copies, LIKE, scratch_shapes=(None,))  # E: nor is None
 sp.pallas_call(copies, LIKE, scratch_shapes=(8, 128))  # E: nor is a shape
 sp.pallas_call(copies, LIKE, scratch_shapes=None)  # E: leave it out for none
 sp.pallas_call(copies, LIKE, scratch_types=(sp.dma_semaphore(),))  # E: no such argument
-sp.pallas_call(
-    lambda x, o, sem: sp.signal(sem), LIKE, scratch_shapes=(sp.dma_semaphore(),)
-)  # E: in a lambda
-sp.pallas_call(
-    lambda x, o, s: sp.signal(s.sem), LIKE, scratch_shapes=Buffers
-)  # E: in a lambda, by name
+sp.pallas_call(lambda x, o, sem: sp.signal(sem), LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: in a lambda
+sp.pallas_call(lambda x, o, s: sp.signal(s.sem), LIKE, scratch_shapes=Buffers)  # E: in a lambda, by name
 
 
 def one_parameter(sem: sp.DmaSemaphore) -> None:
@@ -96,9 +80,7 @@ def too_few(o: sp.Ref, s: Buffers, sem: sp.DmaSemaphore) -> None:
     del s
 
 
-sp.pallas_call(
-    one_parameter, LIKE, scratch_shapes=(sp.dma_semaphore(), sp.semaphore())
-)  # E: a parameter is missing
+sp.pallas_call(one_parameter, LIKE, scratch_shapes=(sp.dma_semaphore(), sp.semaphore()))  # E: a parameter is missing
 sp.pallas_call(too_few, LIKE, scratch_shapes=Buffers)  # E: the Scratch comes last
 
 
@@ -131,9 +113,7 @@ def data_alone(*refs: sp.Ref) -> None:
     sp.sync_copy(refs[0], refs[1])
 
 
-def seven(
-    o: sp.Ref, a: sp.Ref, b: sp.Ref, c: sp.Ref, d: sp.Ref, e: sp.Ref, f: sp.Ref, g: sp.Ref
-) -> None:
+def seven(o: sp.Ref, a: sp.Ref, b: sp.Ref, c: sp.Ref, d: sp.Ref, e: sp.Ref, f: sp.Ref, g: sp.Ref) -> None:
     del o, a, b, c, d, e, f, g
 
 
@@ -147,20 +127,12 @@ class Kernel:
 
 page = sp.vmem((8, 128), jnp.float32)
 sp.pallas_call(returns, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a kernel returns nothing
-sp.pallas_call(
-    data_alone, LIKE, scratch_shapes=(sp.dma_semaphore(),)
-)  # E: a semaphore among data refs
-sp.pallas_call(
-    seven, LIKE, scratch_shapes=(page, page, page, page, page, page, page)
-)  # E: more than six want a Scratch
+sp.pallas_call(data_alone, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a semaphore among data refs
+sp.pallas_call(seven, LIKE, scratch_shapes=(page, page, page, page, page, page, page))  # E: more than six want a Scratch
 sp.pallas_call(Kernel(), LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a callable object
 sp.pallas_call(Kernel().method, LIKE, scratch_shapes=Others)  # E: a bound method
-sp.pallas_call(
-    both, LIKE, scratch_shapes=(page, sp.semaphore())
-)  # E: a buffer for a semaphore, the rest agrees
+sp.pallas_call(both, LIKE, scratch_shapes=(page, sp.semaphore()))  # E: a buffer for a semaphore, the rest agrees
 
 
 def build(wide: bool) -> None:
-    sp.pallas_call(
-        copies, LIKE, scratch_shapes=(sp.dma_semaphore(2) if wide else sp.dma_semaphore(),)
-    )  # E: it may be an array
+    sp.pallas_call(copies, LIKE, scratch_shapes=(sp.dma_semaphore(2) if wide else sp.dma_semaphore(),))  # E: it may be an array
