@@ -1,11 +1,5 @@
 """Fixtures of the lowering tests."""
 
-import os
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
-os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-
 import base64
 import re
 from collections.abc import Callable, Iterator

@@ -1,11 +1,5 @@
 """Every example goes through the real TPU compiler, for two generations of chips, without a TPU."""
 
-import os
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
-os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-
 import importlib.util
 from pathlib import Path
 from types import ModuleType
