@@ -197,5 +197,5 @@ def adopt(ref: Any, spec: Spec[T]) -> T:
     actual = _compat.ref_type(ref)
     if actual is None or actual.dtype != expected.dtype or actual.shape != expected.shape:
         raise _errors.adopt(f"{spec}: {_errors.short_type(expected)}", describe(ref))
-    where = f"adopted as {spec}"
-    return as_handle(ref, actual, "adopted", where, kernel_scope())  # type: ignore[no-any-return]
+    handle: T = as_handle(ref, actual, "adopted", f"adopted as {spec}", kernel_scope())
+    return handle

@@ -17,7 +17,7 @@ class Sems(sp.Scratch):
 def truth() -> None:
     def kernel(o: sp.Ref, s: Sems) -> None:
         # mypy does not look at __bool__, whatever that is declared to return.
-        if s.done:  # L: every object has a truth value
+        if s.done:  # L(mypy, pyright): every object has a truth value
             sp.signal(s.done)
 
     sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
@@ -25,7 +25,7 @@ def truth() -> None:
 
 def negation() -> None:
     def kernel(o: sp.Ref, s: Sems) -> None:
-        waiting = not s.done  # L: as above
+        waiting = not s.done  # L(mypy, pyright, pyrefly): as above
         del waiting
 
     sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()

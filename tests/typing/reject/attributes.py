@@ -28,18 +28,10 @@ def conversion(sem: sp.Semaphore, dma: sp.DmaSemaphore) -> None:
 
 
 def comparison(sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]) -> None:
-    empty = sem == 0  # E: sp.read(sem)
-    busy = dma != 1  # E: the same
-    del empty, busy
     while sem > 0:  # E: it has no order
         sp.wait(sem)
     if sem <= dma:  # E: it has no order
         sp.wait(sem)
-    if 0 in sems:  # E: ints are not in it
-        sp.signal(sems.at[0])
-    same = sem == dma  # E: they can never be the same
-    found = sem == sems  # E: nor can one and many
-    del same, found
 
 
 def attributes(sem: sp.Semaphore, dma: sp.DmaSemaphore, sems: sp.SemaphoreArray[sp.Semaphore, tuple[int]]) -> None:

@@ -78,9 +78,10 @@ def alone(acc: sp.Ref, sem: sp.DmaSemaphore) -> int:
     return 1
 
 
-assert_type(copy, Callable[[sp.Ref, sp.Ref], None])
-assert_type(load, Callable[[sp.Ref], jax.Array])
-assert_type(alone, Callable[[], int])
+# Not of the three above: what a decorator returns is a function to ty, and no Callable.
+assert_type(sp.with_scoped(sp.dma_semaphore())(array), Callable[[sp.Ref], jax.Array])
+assert_type(sp.with_scoped(buffer, sp.dma_semaphore())(array), Callable[[], jax.Array])
+assert_type(sp.with_scoped(Buffers)(pair), Callable[[], tuple[jax.Array, int]])
 
 
 def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
