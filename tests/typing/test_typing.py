@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from . import checkers
 from .checkers import (
     CHECKERS,
     FOLDERS,
@@ -68,6 +69,24 @@ def test_no_file_silences_a_checker() -> None:
     for folder in FOLDERS:
         for path in files(folder):
             assert not silencer.search(path.read_text()), f"{path} silences a checker"
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_no_checker_heeds_what_another_is_told(
+    checker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require(checker)
+    monkeypatch.setattr(checkers, "HERE", tmp_path)
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}_file.py").touch()
+    told = ["type: ignore", "pyright: ignore", "pyrefly: ignore", "ty: ignore", "none"]
+    lines = [f"half('one')  # {comment}\n" for comment in told]
+    function = "def half(number: int) -> float:\n    return number / 2\n\n\n"
+    (tmp_path / "reject" / "told.py").write_text(function + "".join(lines))
+    seen = {line.number for line in CHECKERS[checker](tmp_path, tmp_path / "cache")}
+    own = {"mypy": {5}, "pyright": {6}, "pyrefly": set[int](), "ty": {8}}[checker]
+    assert seen == {5, 6, 7, 8, 9} - own
 
 
 def test_a_missing_mark_is_seen(reports: dict[str, Errors]) -> None:

@@ -40,7 +40,7 @@ def conversion() -> None:
 
 def deletion() -> None:
     def kernel(o: sp.Ref, s: Sems) -> None:
-        del s.sem  # L: no checker looks for __delete__
+        del s.sem  # L: no checker looks for `__delete__`
 
     sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
 

@@ -1,0 +1,175 @@
+"""docs/type-checkers.md: its lists are what the checkers print, and its snippets work."""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+import safepallas as sp
+
+from . import page
+from .checkers import CHECK_SECONDS, CHECKERS, Errors, marked, require, run, search_path
+
+TEXT = page.PAGE.read_text()
+DOCS = page.PAGE.parent
+WRONG_LINES = {10, 11, 12, 13}  # of docs/tour/wrong_kernel.py
+
+
+def block(language: str, first: str) -> str:
+    """The one block of that language that begins so."""
+    found = re.findall(rf"^```{language}\n({re.escape(first)}.*?)^```$", TEXT, re.M | re.S)
+    assert len(found) == 1, (language, first)
+    return str(found[0])
+
+
+def recorded(checker: str) -> str:
+    found = re.search(rf"^\| {checker} \| (\S+) \|", TEXT, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def test_the_limits_are_those_of_the_data_files() -> None:
+    assert page.rewrite(TEXT, {"limits": page.limits()}) == TEXT, "python -m tests.typing.page"
+    table = TEXT.partition("<!-- generated: limits -->")[2]
+    assert len(re.findall(r"^\| `", table, re.MULTILINE)) == len(marked("limits"))
+
+
+def test_the_messages_are_what_the_checkers_print(reports: dict[str, Errors]) -> None:
+    for checker in CHECKERS:
+        require(checker)
+    for checker in CHECKERS:
+        installed = importlib.metadata.version(checker)
+        if installed != recorded(checker):
+            pytest.skip(
+                f"the page records {checker} {recorded(checker)}, and {installed} is installed: "
+                "see what changed with python -m tests.typing.page"
+            )
+    sections = {"versions": page.versions(), "messages": page.messages(reports)}
+    assert page.rewrite(TEXT, sections) == TEXT, "python -m tests.typing.page"
+
+
+def test_ten_misuses_are_shown() -> None:
+    shown = TEXT.partition("<!-- generated: messages -->")[2].partition("<!-- end of")[0]
+    assert shown.count("\n### ") == 10
+    for checker in CHECKERS:
+        assert len(re.findall(rf"^{checker}: \S", shown, re.MULTILINE)) == 10
+
+
+def test_a_stale_section_is_seen() -> None:
+    stale = TEXT.replace("`AmountRangeError`", "`AmountTypeError`", 1)
+    assert page.rewrite(stale, {"limits": page.limits()}) == TEXT != stale
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A user's code base: a right kernel and a wrong one."""
+    kernels = tmp_path / "kernels"
+    kernels.mkdir()
+    shutil.copy(DOCS / "tour" / "wrong_kernel.py", kernels / "wrong.py")
+    shutil.copy(DOCS / "examples" / "ring_all_gather.py", kernels / "right.py")
+    return tmp_path
+
+
+def check(project: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """A command that the page gives, run in the project with the tools of this environment."""
+    module, *arguments = command
+    path = {"MYPYPATH": search_path(), "PYTHONPATH": search_path()} if search_path() else {}
+    return run(
+        [sys.executable, "-m", module, *arguments],
+        CHECK_SECONDS,
+        directory=project,
+        PYRIGHT_PYTHON_IGNORE_WARNINGS="1",
+        **path,
+    )
+
+
+def lines_of_wrong(output: str) -> set[int]:
+    assert "kernels/right.py" not in output, output
+    return {int(number) for number in re.findall(r"wrong\.py:(\d+):", output)}
+
+
+def test_the_ini_file_of_mypy(
+    project: Path, caches: Path, reports: dict[str, Errors], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("mypy")
+    assert "mypy" in reports  # and so the cache holds what JAX is
+    monkeypatch.setenv("MYPY_CACHE_DIR", str(caches / "mypy"))
+    (project / "mypy.ini").write_text(block("ini", "[mypy]"))
+    workflow = block("yaml", "name: types")
+    hook = block("yaml", "repos:")
+    steps = re.findall(r"^      - run: (.*)$", workflow, re.MULTILINE)
+    assert [step.split()[0] for step in steps] == ["pip", "mypy"]
+    entries = re.findall(r"^        entry: (.*)$", hook, re.MULTILINE)
+    assert entries == steps[1:]  # one command: what it does is tried here
+    answer = check(project, entries[0].split())
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert lines_of_wrong(answer.stdout) == WRONG_LINES
+    (project / "kernels" / "wrong.py").unlink()
+    answer = check(project, entries[0].split())
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_the_settings_of_pyright(project: Path) -> None:
+    require("pyright")
+    (project / "pyrightconfig.json").write_text(block("json", "{"))
+    answer = check(project, ["pyright", "--pythonpath", sys.executable])
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert lines_of_wrong(answer.stdout) == WRONG_LINES
+
+
+def test_the_settings_of_pyrefly(project: Path) -> None:
+    require("pyrefly")
+    settings = f"search-path = [{search_path()!r}]\n" if search_path() else ""
+    settings += f"python-interpreter-path = {sys.executable!r}\n"
+    snippet = block("toml", 'project-includes = ["kernels"]')
+    (project / "pyrefly.toml").write_text(settings + snippet)
+    answer = check(project, ["pyrefly", "check", "--output-format", "min-text"])
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert lines_of_wrong(answer.stdout) == WRONG_LINES
+
+
+def test_ty_needs_no_settings(project: Path) -> None:
+    require("ty")
+    assert "`ty check kernels`" in TEXT
+    extra = ["--extra-search-path", search_path()] if search_path() else []
+    command = ["ty", "check", "kernels", "--python", sys.executable, "--output-format", "concise"]
+    answer = check(project, [*command, *extra])
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert lines_of_wrong(answer.stdout) == WRONG_LINES
+
+
+def ruff(project: Path, source: str) -> subprocess.CompletedProcess[str]:
+    (project / "ruff.toml").write_text(block("toml", "[lint]"))
+    (project / "kernels" / "raw.py").write_text(source)
+    command = "ruff check --output-format concise"
+    assert f"`{command}`" in TEXT
+    return check(project, [*command.split(), "--no-cache", "kernels/raw.py"])
+
+
+def test_ruff_finds_raw_calls(project: Path) -> None:
+    require("ruff")
+    answer = ruff(project, block("python", "from jax.experimental import pallas as pl\n"))
+    assert answer.stdout == block("text", "kernels/raw.py")
+    assert answer.returncode == 1
+
+
+def test_each_raw_name_is_banned_and_has_its_twin(project: Path) -> None:
+    require("ruff")
+    banned = re.findall(r'^"(jax\.\S+)"\.msg = "Use (.*)\."$', block("toml", "[lint]"), re.M)
+    for name, twins in banned:
+        module = pltpu if ".tpu." in name else pl
+        assert hasattr(module, name.rpartition(".")[2]), name
+        for twin in twins.split(", "):
+            assert hasattr(sp, twin.removeprefix("sp.")), twin
+    imports = "".join(
+        "from {} import {}\n".format(*name.rpartition(".")[::2]) for name, _ in banned
+    )
+    answer = ruff(project, imports)
+    assert answer.stdout.count(" is banned: Use sp.") == len(banned)
