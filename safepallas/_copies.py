@@ -248,7 +248,9 @@ def make_async_remote_copy(
         dst: a ref of the same shape and dtype: the one of that name on the other device.
         send_sem: receives the bytes on this device, when the source has been read.
         recv_sem: receives the bytes on the other device, when the destination is written.
-        device_id: as in `signal`; required.
+        device_id: as in `signal`; required. Prefer axis names: with an int or a tuple, and no axis
+            named anywhere in the kernel (``jax.lax.axis_index``), the TPU lowering of JAX 0.10.2
+            and 0.12.0.1 does not see the mesh, and says that it has no dimensions.
 
     Raises:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
