@@ -1,0 +1,295 @@
+"""The typed view of raw Pallas in stubs/, as a user has it: installed beside JAX.
+
+reject/  every line marked ``# E: <why>`` is an error in every checker, and no other line in any
+accept/  correct raw kernels, which the tests also trace: no checker says anything. Nor does it
+         about the raw twins in tests/lowering, and nothing new about the kernels that JAX ships.
+"""
+
+import ast
+import concurrent.futures
+import importlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import jax
+import pytest
+
+HERE = Path(__file__).resolve().parent
+STUBS = HERE.parents[1] / "stubs"
+PALLAS = STUBS / "jax-stubs" / "experimental" / "pallas"
+TWINS = HERE.parent / "lowering" / "twins"
+SECONDS = 300  # for one checker, with a cold cache
+
+Errors = dict[tuple[str, int], list[str]]
+
+
+class Environment(NamedTuple):
+    """Directories of Python environments and of the files to check."""
+
+    bare: Path  # JAX alone
+    stubbed: Path  # JAX and the stubs
+    files: Path
+
+
+def unavailable(reason: str) -> None:
+    """Skip with the reason; in CI, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def need(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        unavailable(f"{module} is not installed")
+
+
+def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    environ = {k: v for k, v in os.environ.items() if k not in ("MYPYPATH", "PYTHONPATH")}
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+def environment(path: Path) -> Path:
+    """A Python environment that finds what is installed here, and has room for stubs."""
+    venv.create(path, symlinks=True)
+    installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    (site_packages(path) / "installed.pth").write_text("\n".join(sorted(installed)) + "\n")
+    return path
+
+
+def site_packages(path: Path) -> Path:
+    return next(path.glob("lib/python*/site-packages"))
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    root = tmp_path_factory.mktemp("stubs")
+    bare, stubbed = environment(root / "bare"), environment(root / "stubbed")
+    shutil.copytree(STUBS / "jax-stubs", site_packages(stubbed) / "jax-stubs")
+    files = root / "files"
+    for name in ("reject", "accept"):
+        shutil.copytree(HERE / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(TWINS, files / "twins", ignore=shutil.ignore_patterns("__pycache__"))
+    spec = importlib.util.find_spec("jax.experimental.pallas.ops.tpu")
+    assert spec is not None
+    assert spec.origin is not None
+    shutil.copytree(
+        Path(spec.origin).parent,
+        files / "shipped",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (root / "mypy.ini").write_text(
+        "[mypy]\nstrict = True\nexplicit_package_bases = True\nuntyped_calls_exclude = jax\n"
+    )
+    return Environment(bare, stubbed, files)
+
+
+def mypy(python: Path, files: Path) -> Errors:
+    command = [sys.executable, "-m", "mypy", "--config-file", str(files.parent / "mypy.ini")]
+    command += ["--cache-dir", str(python / "cache"), "--output", "json"]
+    command += ["--python-executable", str(python / "bin" / "python"), "."]
+    done = run(command, files)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    errors: Errors = {}
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        if found["severity"] == "error":
+            place = (Path(found["file"]).as_posix(), found["line"])
+            errors.setdefault(place, []).append(found["message"])
+    return errors
+
+
+def ty(python: Path, files: Path) -> Errors:
+    command = [sys.executable, "-m", "ty", "check", "--output-format", "concise"]
+    command += ["--config", "analysis.respect-type-ignore-comments=false"]
+    command += ["--python", str(python), "."]
+    done = run(command, files)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    errors: Errors = {}
+    for found in re.finditer(r"(?m)^(\S+?):(\d+):\d+: error\[.*$", done.stdout):
+        errors.setdefault((Path(found[1]).as_posix(), int(found[2])), []).append(found[0])
+    return errors
+
+
+def pyright(python: Path, files: Path) -> Errors:
+    """pyright loses the stubs that JAX ships where jax-stubs is installed, so it gets a copy."""
+    work = files.parent / f"pyright-{python.name}"
+    shutil.copytree(files, work)
+    settings: dict[str, object] = {
+        "typeCheckingMode": "standard",
+        "enableTypeIgnoreComments": False,
+    }
+    if (stubs := site_packages(python) / "jax-stubs").exists():
+        shutil.copytree(stubs, work / "typings" / "jax", ignore=shutil.ignore_patterns("py.typed"))
+    settings["exclude"] = ["typings"]
+    (work / "pyrightconfig.json").write_text(json.dumps(settings))
+    bare = python.parent / "bare" / "bin" / "python"
+    command = [sys.executable, "-m", "pyright", "--pythonpath", str(bare), "--outputjson"]
+    done = run(command, work)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    errors: Errors = {}
+    for found in json.loads(done.stdout)["generalDiagnostics"]:
+        if found["severity"] == "error":
+            file = Path(found["file"]).resolve().relative_to(work.resolve()).as_posix()
+            place = (file, found["range"]["start"]["line"] + 1)
+            errors.setdefault(place, []).append(found["message"])
+    return errors
+
+
+def pyrefly(python: Path, files: Path) -> Errors:
+    config = files.parent / f"pyrefly-{python.name}.toml"
+    config.write_text(
+        f'project-includes = ["{files}/**/*.py"]\n'
+        f'python-interpreter-path = "{python}/bin/python"\n'
+        "enabled-ignores = []\n"
+    )
+    command = [sys.executable, "-m", "pyrefly", "check", "--config", str(config)]
+    done = run([*command, "--output-format", "json"], files)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    errors: Errors = {}
+    for found in json.loads(done.stdout)["errors"]:
+        if found["severity"] == "error":
+            file = Path(files, found["path"]).resolve().relative_to(files.resolve()).as_posix()
+            errors.setdefault((file, found["line"]), []).append(found["description"])
+    return errors
+
+
+CHECKERS: dict[str, Callable[[Path, Path], Errors]] = {
+    "mypy": mypy,
+    "pyright": pyright,
+    "pyrefly": pyrefly,
+    "ty": ty,
+}
+Reports = dict[tuple[str, str], Errors]
+
+
+@pytest.fixture(scope="session")
+def reports(environments: Environment) -> Reports:
+    """The errors of every installed checker, in both environments, side by side."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        started = {
+            (name, python.name): pool.submit(check, python, environments.files)
+            for name, check in CHECKERS.items()
+            if importlib.util.find_spec(name) is not None
+            for python in (environments.stubbed, environments.bare)
+        }
+        return {key: future.result() for key, future in started.items()}
+
+
+def marked() -> set[tuple[str, int]]:
+    return {
+        (path.relative_to(HERE).as_posix(), number)
+        for path in sorted((HERE / "reject").glob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"# E: \S", line)
+    }
+
+
+def within(errors: Errors, *folders: str) -> Errors:
+    return {place: found for place, found in errors.items() if place[0].split("/")[0] in folders}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_misuse_is_an_error_on_its_line_and_on_no_other(checker: str, reports: Reports) -> None:
+    need(checker)
+    errors = within(reports[checker, "stubbed"], "reject")
+    assert len(marked()) >= 30
+    assert sorted(marked() - errors.keys()) == [], "no error"
+    assert {place: errors[place] for place in errors.keys() - marked()} == {}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_correct_kernels_give_no_error(checker: str, reports: Reports) -> None:
+    need(checker)
+    assert within(reports[checker, "stubbed"], "accept", "twins") == {}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_kernels_that_jax_ships_give_no_new_error(checker: str, reports: Reports) -> None:
+    need(checker)
+    before = within(reports[checker, "bare"], "shipped")
+    after = within(reports[checker, "stubbed"], "shipped")
+    new = {
+        place: [message for message in found if message not in before.get(place, [])]
+        for place, found in after.items()
+    }
+    assert {place: found for place, found in new.items() if found} == {}
+
+
+def test_correct_kernels_are_correct() -> None:
+    spec = importlib.util.spec_from_file_location("stub_kernels", HERE / "accept" / "kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    assert len(module.KERNELS) >= 10
+    assert len(module.trace()) == len(module.KERNELS)
+
+
+def test_stubtest(environments: Environment) -> None:
+    need("mypy")
+    command = [str(environments.stubbed / "bin" / "python"), "-m", "mypy.stubtest"]
+    version = "0.10" if jax.__version_info__ < (0, 12) else "0.12"
+    for allowlist in ("allowlist.txt", f"allowlist-{version}.txt"):
+        command += ["--allowlist", str(HERE / allowlist)]
+    command += ["--ignore-unused-allowlist"]
+    command += ["--mypy-config-file", str(environments.files.parent / "mypy.ini")]
+    done = run([*command, "jax.experimental.pallas"], environments.files.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no issues" in done.stdout
+
+
+def public(module: ModuleType) -> set[str]:
+    deprecated = {name for name, (_, value) in module._deprecations.items() if value is not None}
+    return {name for name in dir(module) if not name.startswith("_")} | deprecated
+
+
+@pytest.mark.parametrize(
+    ("name", "stub"),
+    [("jax.experimental.pallas", "__init__.pyi"), ("jax.experimental.pallas.tpu", "tpu.pyi")],
+)
+def test_every_public_name_is_described(name: str, stub: str) -> None:
+    described = set()
+    for node in ast.parse((PALLAS / stub).read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            described |= {alias.asname for alias in node.names if alias.asname == alias.name}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            described.add(node.name)
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            described |= {target.id for target in targets if isinstance(target, ast.Name)}
+    # Modules of the package that something has imported are no names of its own.
+    package = {
+        path.stem for path in Path(importlib.import_module(name).__file__ or "").parent.iterdir()
+    }
+    assert public(importlib.import_module(name)) - described - package == set()
+
+
+def test_wheel_holds_the_stubs_and_nothing_else(tmp_path: Path) -> None:
+    need("pip")
+    source = tmp_path / "stubs"
+    shutil.copytree(STUBS, source, ignore=shutil.ignore_patterns("dist"))
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet"]
+    done = run([*command, "--wheel-dir", str(tmp_path), str(source)], tmp_path)
+    if done.returncode != 0 and re.search("hatchling|Connection|network", done.stderr):
+        unavailable(f"the wheel cannot be built here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        assert wheel.read("jax-stubs/py.typed") == b"partial\n"
+    inside = {path.relative_to(STUBS).as_posix() for path in STUBS.glob("jax-stubs/**/*.*")}
+    assert names == inside
