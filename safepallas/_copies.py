@@ -1,6 +1,6 @@
 """Copies: local and remote, made, started and waited for."""
 
-from typing import Any, ClassVar, Never, NoReturn, Self, final
+from typing import Any, ClassVar, Never, NoReturn, Self, TypeVar, final
 
 from jax.experimental.pallas import tpu as pltpu
 
@@ -43,9 +43,6 @@ def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
 def _vet_dma(sem: Any, op: str, arg: str) -> None:
     if not (type(sem) is DmaSemaphore and sem._scope.alive and sem._vetted):
         vet(sem, op, arg)
-
-
-_new: Any = object.__new__
 
 
 class _Copy:
@@ -170,18 +167,20 @@ class RemoteCopy(_Copy):
         self._raw.wait_recv()
 
 
-def _made(cls: type[Any], raw: Any, sems: tuple[DmaSemaphore, ...]) -> Any:
-    copy = _new(cls)
+C = TypeVar("C", bound=_Copy)
+
+
+def _made(cls: type[C], raw: Any, sems: tuple[DmaSemaphore, ...]) -> C:
+    copy = object.__new__(cls)
     copy._raw = raw
     copy._sems = sems
     return copy
 
 
 def _local(src: Any, dst: Any, sem: Any, op: str) -> LocalCopy:
-    if not (type(sem) is DmaSemaphore and sem._scope.alive and sem._vetted):
-        vet(sem, op, "sem")
+    _vet_dma(sem, op, "sem")
     _check_ends(src, dst, op, sem)
-    return _made(LocalCopy, pltpu.make_async_copy(src, dst, sem._ref), (sem,))  # type: ignore[no-any-return]
+    return _made(LocalCopy, pltpu.make_async_copy(src, dst, sem._ref), (sem,))
 
 
 def _remote(
@@ -192,7 +191,7 @@ def _remote(
     _check_ends(src, dst, op, recv_sem)
     where = resolve(device_id, op, recv_sem)
     raw = pltpu.make_async_remote_copy(src, dst, send_sem._ref, recv_sem._ref, where)
-    return _made(RemoteCopy, raw, (send_sem, recv_sem))  # type: ignore[no-any-return]
+    return _made(RemoteCopy, raw, (send_sem, recv_sem))
 
 
 def make_async_copy(src: Ref, dst: Ref, sem: DmaSemaphore) -> LocalCopy:
