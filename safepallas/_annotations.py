@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from safepallas import _errors
+from safepallas import _messages
 from safepallas._arrays import SemaphoreArray
 from safepallas._describe import describe
 from safepallas._handles import CLASS_OF
@@ -219,4 +219,4 @@ def check(
             known = {type(v).__name__: type(v) for v in args if isinstance(v, Scratch)}
             expected = _resolve(annotation, _underlying(fn), known)
         if expected is not UNKNOWN and not _agrees(value, expected):
-            raise _errors.annotation(scope.label, name, _shown(annotation), describe(value))
+            raise _messages.annotation(scope.label, name, _shown(annotation), describe(value))

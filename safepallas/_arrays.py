@@ -20,7 +20,7 @@ from typing import (
 import jax
 import numpy as np
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _messages
 from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Handle, Semaphore, make
 from safepallas._kinds import kind_of
@@ -93,7 +93,7 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed("SemaphoreArray", "sp.dma_semaphore(n)")
+        raise _messages.constructed("SemaphoreArray", "sp.dma_semaphore(n)")
 
     @property
     def shape(self) -> Shape_co:
@@ -107,7 +107,7 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
         Raises `ScopeEndedError` after the scope that allocated the semaphores.
         """
         if not self._is_alive():
-            raise _errors.scope_ended(".ref", str(self), self._scope.label)
+            raise _messages.scope_ended(".ref", str(self), self._scope.label)
         return cast(RawRef, self._ref)
 
     @property
@@ -144,13 +144,13 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
     if not TYPE_CHECKING:  # checkers reject these, and say it better without them
 
         def __init_subclass__(cls, **kwargs):
-            raise _errors.subclassed("SemaphoreArray")
+            raise _messages.subclassed("SemaphoreArray")
 
         def __bool__(self):
-            raise _errors.used_as_value(str(self), "has no truth value")
+            raise _messages.used_as_value(str(self), "has no truth value")
 
         def __contains__(self, item):
-            raise _errors.used_as_value(str(self), "cannot be searched")
+            raise _messages.used_as_value(str(self), "cannot be searched")
 
         __array__ = Handle.__array__
         __eq__ = Handle.__eq__
@@ -186,7 +186,7 @@ def _checked_index(array: SemaphoreArray[Any, Any], axis: int, index: Any) -> An
         return index
     if isinstance(index, jax.Array):
         if index.ndim or not np.issubdtype(index.dtype, np.integer):
-            raise _errors.index_type(str(array), f"an array {_errors.short_type(index)}")
+            raise _messages.index_type(str(array), f"an array {_messages.short_type(index)}")
         if _compat.is_tracer(index):
             # The TPU lowering of JAX refuses an int64 here.
             return index if index.dtype.itemsize < 8 else index.astype(np.int32)
@@ -194,9 +194,9 @@ def _checked_index(array: SemaphoreArray[Any, Any], axis: int, index: Any) -> An
     elif isinstance(index, (int, np.integer)) and not isinstance(index, bool):
         number = operator.index(index)
     else:
-        raise _errors.index_type(str(array), f"{type(index).__name__} {index!r}")
+        raise _messages.index_type(str(array), f"{type(index).__name__} {index!r}")
     if not -size <= number < size:
-        raise _errors.index_range(str(array), axis, number, size)
+        raise _messages.index_range(str(array), axis, number, size)
     return number if number >= 0 else number + size
 
 
@@ -210,14 +210,14 @@ def _vet(array: SemaphoreArray[Any, Any]) -> None:
     expected = f"SemaphoreArray[{array._cls.__name__}] of shape {array._shape}"
     got = f"{array}, which holds {describe(array._ref)}"
     if ref is None or kind is None or ref.shape != array._shape:
-        raise _errors.not_a_semaphore("indexing", "the array", expected, got)
-    raise _errors.wrong_kind("indexing", "the array", expected, got, kind.mend)
+        raise _messages.not_a_semaphore("indexing", "the array", expected, got)
+    raise _messages.wrong_kind("indexing", "the array", expected, got, kind.mend)
 
 
 def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
     """``array.at[index]``."""
     if not (array._scope.alive or array._is_alive()):
-        raise _errors.scope_ended("indexing", str(array), array._scope.label)
+        raise _messages.scope_ended("indexing", str(array), array._scope.label)
     if not array._vetted:
         _vet(array)
     shape = array._shape
@@ -225,8 +225,8 @@ def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
     count = len(given)
     if not 0 < count <= len(shape):
         if not given:
-            raise _errors.no_indices(str(array))
-        raise _errors.too_many_indices(str(array), len(shape), count)
+            raise _messages.no_indices(str(array))
+        raise _messages.too_many_indices(str(array), len(shape), count)
     indices = tuple([_checked_index(array, axis, i) for axis, i in enumerate(given)])
     origin = Part(array._origin, indices)
     if count == len(shape):

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _errors, _messages
 from safepallas._kinds import kind_of
 from safepallas._scope import Scope
 
@@ -96,11 +96,11 @@ def audit(kernel: Scope, scratch: int, terms: Terms) -> None:
     barrier, read = findings.barrier, findings.read
     if barrier is None:
         if terms.collective_id is not None and not terms.barrier_optional:
-            raise _errors.unused_collective_id(kernel.label, terms.collective_id)
+            raise _messages.unused_collective_id(kernel.label, terms.collective_id)
     elif terms.collective_id is None and not terms.id_optional and not barrier.params.get("tag"):
-        raise _errors.missing_collective_id(kernel.label, _compat.line_of(barrier))
+        raise _messages.missing_collective_id(kernel.label, _compat.line_of(barrier))
     if read is not None and terms.interpreted:
-        raise _errors.interpreted_read(kernel.label, _compat.line_of(read))
+        raise _messages.interpreted_read(kernel.label, _compat.line_of(read))
     if held >= SEMAPHORES_TO_WARN_AT:
-        message = _errors.semaphore_limit(kernel.label, held)
+        message = _messages.semaphore_limit(kernel.label, held)
         warnings.warn(message, _errors.SemaphoreLimitWarning, stacklevel=2)

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _messages
 from safepallas._arrays import SemaphoreArray
 from safepallas._describe import describe
 from safepallas._errors import INT32_MAX
@@ -26,9 +26,9 @@ def vet(sem: Any, op: str, arg: str) -> None:
     expected = " or ".join(k.handle for k in kinds)
     is_array = isinstance(sem, SemaphoreArray)
     if not is_array and not isinstance(sem, Handle):
-        raise _errors.not_a_semaphore(op, arg, expected, describe(sem))
+        raise _messages.not_a_semaphore(op, arg, expected, describe(sem))
     if not sem._is_alive():
-        raise _errors.scope_ended(op, str(sem), sem._scope.label)
+        raise _messages.scope_ended(op, str(sem), sem._scope.label)
     kind = (sem._cls if is_array else type(sem))._kind
     shape = sem._shape if is_array else ()
     if not sem._vetted:  # it has been through a pytree, which holds whatever was put into it
@@ -37,15 +37,15 @@ def vet(sem: Any, op: str, arg: str) -> None:
         if ref is None or actual is not kind:
             got = f"{sem}, which holds {describe(sem._ref)}"
             if actual is None:
-                raise _errors.not_a_semaphore(op, arg, expected, got)
-            raise _errors.wrong_kind(op, arg, expected, got, actual.mend)
+                raise _messages.not_a_semaphore(op, arg, expected, got)
+            raise _messages.wrong_kind(op, arg, expected, got, actual.mend)
         # Of an array jax.vmap leaves one semaphore, and JAX then says that it cannot do that.
         shape = ref.shape
     if kind not in kinds:
-        raise _errors.wrong_kind(op, arg, expected, str(sem), kind.mend)
+        raise _messages.wrong_kind(op, arg, expected, str(sem), kind.mend)
     if shape:
         index = f"{sem._origin.name}.at[{', '.join('ijkl'[: len(shape)])}]"
-        raise _errors.not_scalar(op, arg, expected, str(sem), index)
+        raise _messages.not_scalar(op, arg, expected, str(sem), index)
     sem._vetted = not is_array
 
 
@@ -64,7 +64,7 @@ def amount(value: Any, op: str, arg: str, sem: Handle, low: int) -> Any:
             return value  # Pallas casts it to int32
         number = int(value)
     else:
-        raise _errors.amount_type(op, arg, str(sem), describe(value))
+        raise _messages.amount_type(op, arg, str(sem), describe(value))
     if not low <= number <= INT32_MAX:
-        raise _errors.amount_range(op, arg, str(sem), number, low)
+        raise _messages.amount_range(op, arg, str(sem), number, low)
     return value

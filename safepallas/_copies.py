@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Never, NoReturn, Self, TypeVar, final
 
 from jax.experimental.pallas import tpu as pltpu
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _messages
 from safepallas._checks import vet
 from safepallas._describe import describe
 from safepallas._devices import DeviceId, resolve
@@ -17,7 +17,7 @@ def _check_data(ref: Any, op: str, arg: str) -> None:
     """Refuse an end of a copy that is not a ref to data."""
     ref_type = _compat.ref_type(ref)
     if ref_type is None or kind_of(ref_type.dtype) is not None:
-        raise _errors.not_a_ref(op, arg, describe(ref))
+        raise _messages.not_a_ref(op, arg, describe(ref))
 
 
 def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
@@ -36,8 +36,8 @@ def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
                 same_shape = False
     if not same_shape or a.dtype != b.dtype:
         what = "dtype" if same_shape else "shape"
-        ours, theirs = _errors.short_type(a), _errors.short_type(b)
-        raise _errors.copy_mismatch(op, ours, theirs, what, str(sem))
+        ours, theirs = _messages.short_type(a), _messages.short_type(b)
+        raise _messages.copy_mismatch(op, ours, theirs, what, str(sem))
 
 
 def _vet_dma(sem: Any, op: str, arg: str) -> None:
@@ -59,17 +59,17 @@ class _Copy:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         maker = "sp.make_async_copy" if cls is LocalCopy else "sp.make_async_remote_copy"
-        raise _errors.constructed_elsewhere(cls.__name__, f"{maker}(...)")
+        raise _messages.constructed_elsewhere(cls.__name__, f"{maker}(...)")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if cls.__module__ != __name__:
-            raise _errors.subclassed(cls.__mro__[1].__name__)
+            raise _messages.subclassed(cls.__mro__[1].__name__)
         super().__init_subclass__(**kwargs)
 
     def _check_alive(self, method: str) -> None:
         for sem in self._sems:
             if not (sem._scope.alive or sem._is_alive()):
-                raise _errors.scope_ended(method, str(sem), sem._scope.label)
+                raise _messages.scope_ended(method, str(sem), sem._scope.label)
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Start the copy.
@@ -97,7 +97,7 @@ class _Copy:
     def _refuse(self, option: str, expected: str, got: Any) -> NoReturn:
         what = f"of a {self._what} copy"
         sem = str(self._sems[-1])
-        raise _errors.copy_option(f"start {what}", option, expected, describe(got), sem)
+        raise _messages.copy_option(f"start {what}", option, expected, describe(got), sem)
 
     def wait(self) -> None:
         """Wait until the copy is complete; for a remote one, both its sending and a receiving.

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _messages
 from safepallas._kinds import kind_of
 from safepallas._scope import Named
 
@@ -18,10 +18,10 @@ def describe(x: Any) -> str:
     if ref is not None:
         kind = kind_of(ref.dtype)
         if kind is not None:
-            return f"a raw Pallas ref to a {kind.name} semaphore ({_errors.short_type(ref)})"
-        return f"a raw Pallas ref ({_errors.short_type(ref)})"
+            return f"a raw Pallas ref to a {kind.name} semaphore ({_messages.short_type(ref)})"
+        return f"a raw Pallas ref ({_messages.short_type(ref)})"
     if isinstance(x, (jax.Array, np.ndarray)):
-        return f"an array {_errors.short_type(x)}"
+        return f"an array {_messages.short_type(x)}"
     if type(x).__module__.startswith("safepallas."):
         return repr(x)  # ends with the line it was made on
     text = repr(x)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _errors, _messages
 from safepallas._describe import describe
 
 Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
@@ -31,16 +31,16 @@ def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any)
         return value
     if isinstance(value, jax.Array):
         if value.ndim or not np.issubdtype(value.dtype, np.integer):
-            raise _errors.device_id_type(op, str(sem), describe(whole))
+            raise _messages.device_id_type(op, str(sem), describe(whole))
         if _compat.is_tracer(value):
             return value if value.dtype == np.int32 else value.astype(np.int32)
         number = int(value)
     elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         number = int(value)
     else:
-        raise _errors.device_id_type(op, str(sem), describe(whole))
+        raise _messages.device_id_type(op, str(sem), describe(whole))
     if not 0 <= number < size:
-        raise _errors.device_id_range(op, str(sem), repr(axis), number, size)
+        raise _messages.device_id_range(op, str(sem), repr(axis), number, size)
     # Pallas refuses every integer but an int32, and takes an int for an int64 under x64.
     return value if type(value) is int and not _compat.x64_enabled() else np.int32(number)
 
@@ -54,15 +54,15 @@ def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
     seen: set[Any] = set()
     resolved = {}
     if not ids or () in ids:
-        raise _errors.device_id_empty(op, str(sem), repr(dict(ids)))
+        raise _messages.device_id_empty(op, str(sem), repr(dict(ids)))
     for key, value in ids.items():
         axes = key if isinstance(key, tuple) else (key,)
         for axis in axes:
             if axis not in sizes:
                 known = ", ".join(map(repr, sizes)) or "none: there is no mesh here"
-                raise _errors.device_id_axis(op, str(sem), repr(axis), known)
+                raise _messages.device_id_axis(op, str(sem), repr(axis), known)
             if axis in seen:
-                raise _errors.device_id_twice(op, str(sem), repr(axis))
+                raise _messages.device_id_twice(op, str(sem), repr(axis))
             seen.add(axis)
         size = math.prod(sizes[axis] for axis in axes)
         resolved[key] = _coordinate(value, op, sem, key, size, ids)
@@ -88,11 +88,11 @@ def resolve(device_id: Any, op: str, sem: Any) -> Any:
     if not mesh:
         for value in ids:  # a wrong type is the more telling fault
             _coordinate(value, op, sem, None, _errors.INT32_MAX, device_id)
-        raise _errors.device_id_no_mesh(op, str(sem))
+        raise _messages.device_id_no_mesh(op, str(sem))
     if len(ids) != len(mesh):
         for value in ids:
             _coordinate(value, op, sem, None, _errors.INT32_MAX, device_id)
-        raise _errors.device_id_length(op, str(sem), len(ids), _mesh_text(mesh))
+        raise _messages.device_id_length(op, str(sem), len(ids), _mesh_text(mesh))
     resolved = tuple(
         _coordinate(value, op, sem, axis, size, device_id)
         for value, (axis, size) in zip(ids, mesh.items(), strict=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, TypeVar, cast, fin
 import jax
 import numpy as np
 
-from safepallas import _errors, _kinds
+from safepallas import _kinds, _messages
 from safepallas._refs import RawRef
 from safepallas._scope import Aux, Named, Origin, Part, Scope
 
@@ -21,7 +21,7 @@ class Handle(Named):
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed(cls.__name__, cls._kind.request)
+        raise _messages.constructed(cls.__name__, cls._kind.request)
 
     @property
     def ref(self) -> RawRef:
@@ -30,7 +30,7 @@ class Handle(Named):
         Raises `ScopeEndedError` after the scope that allocated the semaphore.
         """
         if not self._is_alive():
-            raise _errors.scope_ended(".ref", str(self), self._scope.label)
+            raise _messages.scope_ended(".ref", str(self), self._scope.label)
         return cast(RawRef, self._ref)
 
     def __str__(self) -> str:
@@ -43,18 +43,18 @@ class Handle(Named):
 
         def __init_subclass__(cls, **kwargs):
             if cls.__module__ != __name__:
-                raise _errors.subclassed(cls.__mro__[1].__name__)
+                raise _messages.subclassed(cls.__mro__[1].__name__)
             super().__init_subclass__(**kwargs)
 
         def __bool__(self):
-            raise _errors.used_as_value(str(self), "has no truth value")
+            raise _messages.used_as_value(str(self), "has no truth value")
 
         def __array__(self, *args, **kwargs):
-            raise _errors.used_as_value(str(self), "cannot be loaded")
+            raise _messages.used_as_value(str(self), "cannot be loaded")
 
         def __eq__(self, other):
             if isinstance(other, (int, float, complex, np.generic, np.ndarray, jax.Array)):
-                raise _errors.used_as_value(str(self), "cannot be compared with a number")
+                raise _messages.used_as_value(str(self), "cannot be compared with a number")
             return self is other
 
         __hash__ = object.__hash__

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax.experimental import pallas as pl
 
-from safepallas import _compat, _errors
+from safepallas import _compat, _messages
 from safepallas._checks import amount, vet
 from safepallas._compat import int32_literal
 from safepallas._describe import describe
@@ -21,7 +21,7 @@ def _core(index: Any, sem: Any) -> Any:
     is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
     if is_int and 0 <= index <= INT32_MAX:
         return index if type(index) is int and not _compat.x64_enabled() else np.int32(index)
-    raise _errors.core_index(str(sem), describe(index))
+    raise _messages.core_index(str(sem), describe(index))
 
 
 def signal(

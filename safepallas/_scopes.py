@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import jax
 from jax.experimental import pallas as pl
 
-from safepallas import _annotations, _compat, _errors
+from safepallas import _annotations, _compat, _messages
 from safepallas._arrays import SemaphoreArray
 from safepallas._audit import Terms, audit, terms_of
 from safepallas._describe import describe
@@ -100,7 +100,7 @@ def _with_scratch(grid_spec: Any, scratch: Any) -> Any:
     if inside and (scratch or any(isinstance(leaf, Spec) for leaf in inside)):
         what = "with a grid_spec, scratch stands in scratch_shapes= of pallas_call"
         got = "some in the grid_spec"
-        raise _errors.spec(what, got, "Move all of it to scratch_shapes=.")
+        raise _messages.spec(what, got, "Move all of it to scratch_shapes=.")
     if scratch:
         grid_spec = copy.copy(grid_spec)
         grid_spec.scratch_shapes = scratch
@@ -190,12 +190,12 @@ def adopt(ref: Any, spec: Spec[T]) -> T:
     request: Any = spec
     if not isinstance(request, Spec):
         mend = "Pass what the ref is, such as sp.dma_semaphore()."
-        raise _errors.spec("adopt: the second argument must be a Spec", describe(request), mend)
+        raise _messages.spec("adopt: the second argument must be a Spec", describe(request), mend)
     if isinstance(ref, (Handle, SemaphoreArray)):
         ref = ref.ref
     expected = spec._raw.get_ref_aval()
     actual = _compat.ref_type(ref)
     if actual is None or actual.dtype != expected.dtype or actual.shape != expected.shape:
-        raise _errors.adopt(f"{spec}: {_errors.short_type(expected)}", describe(ref))
+        raise _messages.adopt(f"{spec}: {_messages.short_type(expected)}", describe(ref))
     handle: T = as_handle(ref, actual, "adopted", f"adopted as {spec}", kernel_scope())
     return handle

@@ -13,7 +13,7 @@ import jax
 from jax.experimental.pallas import tpu as pltpu
 from jax.typing import DTypeLike
 
-from safepallas import _errors, _kinds
+from safepallas import _kinds, _messages
 from safepallas._arrays import MAX_RANK, SemaphoreArray
 from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
@@ -52,10 +52,10 @@ class Spec(Generic[T_co]):
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed_elsewhere("Spec", "sp.dma_semaphore()")
+        raise _messages.constructed_elsewhere("Spec", "sp.dma_semaphore()")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise _errors.subclassed("Spec")
+        raise _messages.subclassed("Spec")
 
     def __copy__(self) -> Spec[T_co]:
         twin: Spec[T_co] = object.__new__(Spec)
@@ -125,7 +125,7 @@ def _sizes(request: str, shape: Any) -> tuple[int, ...]:
     sizes: list[int] = []
     if not isinstance(shape, Iterable):
         mend = f"Write {request}((8, 128), dtype)."
-        raise _errors.spec(f"{request}: a shape must be a tuple of ints", describe(shape), mend)
+        raise _messages.spec(f"{request}: a shape must be a tuple of ints", describe(shape), mend)
     for size in shape:
         try:
             if isinstance(size, bool):
@@ -133,10 +133,12 @@ def _sizes(request: str, shape: Any) -> tuple[int, ...]:
             sizes.append(operator.index(size))
         except TypeError:
             mend = f"Write the sizes one by one, as in {request}(2, 3)."
-            raise _errors.spec(f"{request}: a size must be an int", describe(size), mend) from None
+            raise _messages.spec(
+                f"{request}: a size must be an int", describe(size), mend
+            ) from None
         if sizes[-1] < 0:
             mend = "Sizes are counts, from 0 up."
-            raise _errors.spec(f"{request}: a size must not be negative", str(size), mend)
+            raise _messages.spec(f"{request}: a size must not be negative", str(size), mend)
     return tuple(sizes)
 
 
@@ -144,7 +146,7 @@ def _semaphore_spec(request: str, kind: _kinds.Kind, shape: tuple[Any, ...]) -> 
     sizes = _sizes(request, shape)
     if len(sizes) > MAX_RANK:
         what = f"{request}: an array of semaphores has 1 to {MAX_RANK} dimensions"
-        raise _errors.spec(what, str(len(sizes)), "Fold some of them into one.")
+        raise _messages.spec(what, str(len(sizes)), "Fold some of them into one.")
     return _spec(request, kind, sizes, None, kind.raw(sizes) if sizes else kind.raw)
 
 
@@ -323,13 +325,15 @@ class Scratch:
     def __init__(self, never: Never, /) -> None: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise _errors.constructed_elsewhere(cls.__name__, f"scratch_shapes={cls.__name__}")
+        raise _messages.constructed_elsewhere(cls.__name__, f"scratch_shapes={cls.__name__}")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("_fields", "_values"):
             if name in vars(cls):
-                raise _errors.spec(f"{cls.__name__}.{name}: the name is taken", name, "Rename it.")
+                raise _messages.spec(
+                    f"{cls.__name__}.{name}: the name is taken", name, "Rename it."
+                )
         fields = dict(cls._fields)  # of the base
         for name, value in list(vars(cls).items()):
             fields.pop(name, None)
@@ -363,7 +367,7 @@ def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
         uncalled = any(leaf is request for request in requests)
         is_class = isinstance(leaf, type) and issubclass(leaf, (Named, Scratch))
         if uncalled or is_class or isinstance(leaf, Spec) or hasattr(leaf, "get_ref_aval"):
-            raise _errors.spec(
+            raise _messages.spec(
                 f"{cls}.{name}: a field of a Scratch must be one request of safepallas",
                 describe(value),
                 "Write sp.vmem, sp.smem or sp.dma_semaphore(...), and a field for each.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from safepallas import _annotations, _compat, _errors
+from safepallas import _annotations, _compat, _messages
 from safepallas._arrays import MAX_RANK, make_array
 from safepallas._audit import count_semaphores
 from safepallas._describe import describe
@@ -29,7 +29,7 @@ def as_handle(ref: Any, ref_type: _compat.RefType, name: str, source: Any, scope
         return make(cls, ref, origin, scope)
     if len(ref_type.shape) > MAX_RANK:
         what = f"{name}: an array of semaphores has 1 to {MAX_RANK} dimensions"
-        raise _errors.spec(what, describe(ref), "Fold some of them into one.")
+        raise _messages.spec(what, describe(ref), "Fold some of them into one.")
     return make_array(cls, ref, ref_type.shape, origin, scope)
 
 
@@ -57,7 +57,7 @@ def raw_request(leaf: Any) -> Any:
     if hasattr(leaf, "get_ref_aval"):  # a request of raw Pallas: allowed, and arrives as a handle
         return leaf
     mend = "Use sp.dma_semaphore(), sp.semaphore(), sp.vmem(...), or a Scratch class alone."
-    raise _errors.spec("a request to the allocator must be a Spec", describe(leaf), mend)
+    raise _messages.spec("a request to the allocator must be a Spec", describe(leaf), mend)
 
 
 class Layout:
@@ -88,7 +88,7 @@ class Layout:
         else:
             what = "the allocator takes a tuple of specs, a dict of specs, or a Scratch class"
             mend = "Write (spec,) for one; pass the Scratch class itself, not an instance."
-            raise _errors.spec(what, describe(requests), mend)
+            raise _messages.spec(what, describe(requests), mend)
         # A tuple of specs, as most are, needs none of JAX's slower tree functions.
         self.plain = not self.by_keyword and all(type(spec) is Spec for spec in self.last)
         self.raw: Any

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import safepallas as sp
-from safepallas import _errors
+from safepallas import _errors, _messages
 
 from . import test_messages_operations, test_messages_requests, test_messages_values
 from .helpers import Message
@@ -85,7 +85,7 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     reached: set[str] = set()
     functions = {
         name: function
-        for name, function in inspect.getmembers(_errors, inspect.isfunction)
+        for name, function in inspect.getmembers(_messages, inspect.isfunction)
         if name != "short_type"  # words for a type, part of other messages
     }
 
@@ -97,7 +97,7 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
         return called
 
     for name in functions:
-        monkeypatch.setattr(_errors, name, spy(name))
+        monkeypatch.setattr(_messages, name, spy(name))
     for message in MESSAGES:
         with pytest.raises(message.error):
             message.misuse()
