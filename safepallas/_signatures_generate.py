@@ -28,28 +28,37 @@ def _function(name: str, parameters: str, result: str) -> str:
     return f"@overload\ndef {name}({parameters}) -> {result}: ..."
 
 
-def _call(kernel: str, scratch: str) -> str:
-    parameters = f"kernel: {kernel}, out_shape: Any, *, scratch_shapes: {scratch}, {OPTIONS}"
-    return _function("pallas_call", parameters, "Callable[..., Any]")
+def _boundary(name: str, out: str, scratch: str, options: str, result: str) -> Iterator[str]:
+    """The overloads of a function that takes a kernel, and its scratch as the argument `scratch`."""
 
+    def call(kernel: str, requests: str) -> str:
+        return _function(name, f"kernel: {kernel}, {out}, *, {scratch}: {requests}, {options}", result)
 
-def pallas_call() -> Iterator[str]:
+    # These three match no scratch. Of a call that fits nothing, mypy says what the first overload
+    # wants that takes a tuple, or a class; pyrefly and ty show the first of all, pyright the last.
+    untyped = "Callable[..., None]"
+    yield call(untyped, "ATupleOrScratchThatFitsTheKernel")
+    yield call(untyped, "tuple[ARequestThatFitsTheKernel, ...] = ()")
+    yield call(untyped, "type[AScratchThatFitsTheKernel]")
     for refs in range(1, REFS + 1):
         anys = ["Any"] * refs
-        yield _call(f"Callable[[{', '.join([*anys, 'Group'])}], None]", "type[Group]")
+        yield call(f"Callable[[{', '.join([*anys, 'Group'])}], None]", "type[Group]")
     for specs in range(1, SPECS + 1):
         for refs in range(1, REFS + 1):
             parameters = ", ".join(["Any"] * refs + list(LETTERS[:specs]))
             requests = ", ".join(f"Spec[{x}] | MemoryRef" for x in LETTERS[:specs])
-            yield _call(f"Callable[[{parameters}], None]", f"tuple[{requests}]")
-    yield _call("Callable[..., None]", "tuple[()] = ()")
+            yield call(f"Callable[[{parameters}], None]", f"tuple[{requests}]")
     # What types cannot follow (dicts, lists, containers of specs) is checked while tracing.
-    yield _call("Callable[..., None]", "Mapping[str, Requests] | list[Any]")
+    yield call(untyped, "Mapping[str, Requests] | list[Any]")
     for before in range(SPECS):
         first = "".join("Spec[Any] | MemoryRef, " for _ in range(before))
-        yield _call("Callable[..., None]", f"tuple[{first}Container, *tuple[Requests, ...]]")
-    # Never matched. Checkers say of a call that fits nothing what the last overload wants.
-    yield _call("Callable[..., None]", "Spec[ATupleOrScratchThatFitsTheKernel]")
+        yield call(untyped, f"tuple[{first}Container, *tuple[Requests, ...]]")
+    yield call(untyped, "ATupleOrScratchThatFitsTheKernel")
+
+
+def pallas_call() -> Iterator[str]:
+    result = "Callable[..., Any]"
+    yield from _boundary("pallas_call", "out_shape: Any", "scratch_shapes", OPTIONS, result)
 
 
 def run_scoped() -> Iterator[str]:
