@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from safepallas import _messages
+from safepallas import _messages, raw
 from safepallas._arrays import SemaphoreArray
 from safepallas._describe import describe
 from safepallas._handles import CLASS_OF
@@ -34,12 +34,17 @@ def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
+def short_name(fn: Callable[..., Any]) -> str:
+    """``'kernel'``."""
+    inner = _underlying(fn)
+    return repr(getattr(inner, "__name__", type(inner).__name__))
+
+
 def name_of(fn: Callable[..., Any]) -> str:
     """``'kernel' (file.py:12)``: how messages name a kernel."""
-    inner = _underlying(fn)
-    code = getattr(inner, "__code__", None)
-    name = getattr(inner, "__name__", type(inner).__name__)
-    return f"{name!r} ({code.co_filename}:{code.co_firstlineno})" if code else repr(name)
+    code = getattr(_underlying(fn), "__code__", None)
+    name = short_name(fn)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
 def _underlying(fn: Any) -> Any:
@@ -90,7 +95,7 @@ def _plain(expected: Any) -> Any:
 
 def _agrees(value: Any, expected: Any) -> bool:
     """Whether `value` may go where `expected` is annotated. Unknown types agree with all."""
-    if expected is Ref:
+    if expected is Ref or expected is raw.Ref:
         return not _is_ours(value)
     if type(value) is expected and _is_ours(value):
         return True
@@ -104,6 +109,8 @@ def _agrees(value: Any, expected: Any) -> bool:
         return any(_agrees(value, arg) for arg in args)
     if origin is SemaphoreArray:
         return isinstance(value, SemaphoreArray) and _array_agrees(value, *args)
+    if isinstance(origin or expected, type) and issubclass(origin or expected, raw.NameOnly):
+        return False  # a semaphore arrives as a handle, never as a raw ref
     if isinstance(value, (tuple, list, dict)):
         return _container_agrees(value, expected, origin, args)
     if isinstance(expected, type) and origin is None:
@@ -147,8 +154,10 @@ def _shown(annotation: Any) -> str:
     if isinstance(annotation, str):
         return annotation
     if isinstance(annotation, type) and not typing.get_args(annotation):
-        return annotation.__name__
-    return str(annotation).replace("safepallas._handles.", "").replace("safepallas._arrays.", "")
+        # The refs of raw Pallas are named as such: the handles have names like theirs.
+        return f"{'raw.' if annotation.__module__ == raw.__name__ else ''}{annotation.__name__}"
+    shown = str(annotation).replace("safepallas._handles.", "").replace("safepallas._arrays.", "")
+    return shown.replace("safepallas.raw.", "raw.")
 
 
 class Parameter(NamedTuple):

@@ -24,8 +24,8 @@ from safepallas import _compat, _messages
 from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Handle, Semaphore, make
 from safepallas._kinds import kind_of
-from safepallas._refs import RawRef
 from safepallas._scope import Aux, Named, Origin, Part, Scope
+from safepallas.raw import SemaphoreArrayRef
 
 S_co = TypeVar("S_co", bound=Semaphore | BarrierSemaphore | DmaSemaphore, covariant=True)
 Shape_co = TypeVar("Shape_co", bound="tuple[int, ...]", covariant=True)
@@ -101,14 +101,12 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
         return cast(Shape_co, self._shape)
 
     @property
-    def ref(self) -> RawRef:
+    def ref(self) -> SemaphoreArrayRef[Any, Shape_co]:
         """The raw Pallas ref: the way back to raw Pallas.
 
         Raises `ScopeEndedError` after the scope that allocated the semaphores.
         """
-        if not self._is_alive():
-            raise _messages.scope_ended(".ref", str(self), self._scope.label)
-        return cast(RawRef, self._ref)
+        return cast(SemaphoreArrayRef[Any, Shape_co], self._live_ref())
 
     @property
     def at(self) -> ArrayIndexer[S_co, Shape_co]:

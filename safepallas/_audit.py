@@ -9,13 +9,23 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from jax.experimental.pallas import tpu as pltpu
+
 from safepallas import _compat, _errors, _messages
-from safepallas._kinds import kind_of
+from safepallas._foreign import first_foreign
+from safepallas._kinds import REGULAR, kind_of
+from safepallas._meshes import CORE
+from safepallas._mixing import BarrierUses
 from safepallas._scope import Scope
 
-# From here on the TPU compiler may run out: 512 semaphores of 4 bytes on v5e, v5p and v6e, less
-# those it takes for itself (measured with libtpu under JAX 0.10.2 and 0.12.0.1).
-SEMAPHORES_TO_WARN_AT = 480
+# How many semaphores of 4 bytes a core has, by its type, and from where on the TPU compiler may run
+# out, as it takes some for itself. Measured with libtpu under JAX 0.10.2 and 0.12.0.1, for v5e, v5p
+# and v6e; the SparseCores for v5p and v6e: 24 fit on a vector subcore, 7018 on a scalar one.
+ROOM = {
+    "TC": (512, 480),
+    "SC_VECTOR_SUBCORE": (32, 25),
+    "SC_SCALAR_SUBCORE": (7168, 7000),
+}
 
 
 # Most equations of a kernel. They hold no jaxpr, and are not looked at again.
@@ -29,6 +39,11 @@ class Terms(NamedTuple):
     barrier_optional: bool = False  # a collective_id is fine without a barrier
     id_optional: bool = False  # a barrier is fine without a collective_id
     interpreted: bool = False  # under pltpu.InterpretParams
+    side_effects: bool = False  # XLA keeps the call, whoever uses its results
+    grid_axes: tuple[Any, ...] = ()  # the names of its grid's axes, where they have any
+    core: str = CORE  # the type of the cores
+    together: bool = False  # it is one of several bodies
+    others: tuple[Any, ...] = ()  # the bodies traced before the last of several: see `audit`
 
 
 def terms_of(compiler_params: Any, interpret: Any) -> Terms:
@@ -36,11 +51,13 @@ def terms_of(compiler_params: Any, interpret: Any) -> Terms:
     assigned, interpreted = _compat.ids_are_assigned(), _compat.interprets_as_tpu(interpret)
     if compiler_params is None:
         return Terms(None, False, assigned, interpreted)
+    effects = getattr(compiler_params, "has_side_effects", False)
     return Terms(
         getattr(compiler_params, "collective_id", None),
         getattr(compiler_params, "allow_collective_id_without_custom_barrier", False),
         assigned,
         interpreted,
+        bool(effects) and effects is not pltpu.SideEffectType.PURE,
     )
 
 
@@ -49,13 +66,33 @@ def count_semaphores(types: Iterable[tuple[tuple[int, ...], Any]]) -> int:
     return sum(math.prod(shape) for shape, dtype in types if kind_of(dtype) is not None)
 
 
+_INTERPRET_TRUE = "Use interpret=True, or compile for a TPU."
+
+
+def _fault(copy: Any) -> tuple[str, str, str] | None:
+    """What a copy does that ``pltpu.InterpretParams`` does not, what that does, and the mend."""
+    refs, arrays = _compat.types_taken(copy)
+    kinds = [kind_of(ref.dtype) for ref in refs]
+    if REGULAR in kinds:
+        instead = "adds its bytes instead, so that waits end too early"
+        return "adds 1 to a regular semaphore", instead, _INTERPRET_TRUE
+    if copy.params["add"]:
+        return "adds to its destination", "overwrites it instead", "Compile for a TPU."
+    if kinds.count(None) > 2 or any(array.shape for array in arrays):
+        what = "takes rows by an array or a ref of indices"
+        return what, "cannot follow them", _INTERPRET_TRUE
+    return None
+
+
 class _Findings:
     """What the equations of a kernel show."""
 
-    __slots__ = ("barrier", "read")
+    __slots__ = ("barriers", "copy", "look_at_copies", "read")
 
-    def __init__(self) -> None:
-        self.barrier: Any = None  # the first equation that gets it
+    def __init__(self, look_at_copies: bool) -> None:
+        self.look_at_copies = look_at_copies  # they are many, and matter to one interpreter only
+        self.barriers = BarrierUses()
+        self.copy: Any = None  # the first that cannot be interpreted, and why
         self.read: Any = None  # the first that reads a semaphore
 
     def walk(self, equations: Iterable[Any]) -> int:
@@ -64,9 +101,14 @@ class _Findings:
         for eqn in equations:
             name = eqn.primitive.name
             if name in _PLAIN:
+                if name == "semaphore_signal":
+                    self.barriers.signalled(eqn)
+                if self.look_at_copies and name == "dma_start" and self.copy is None:
+                    fault = _fault(eqn)
+                    self.copy = fault and (eqn, fault)
                 continue
             if name == "get_barrier_semaphore":
-                self.barrier = self.barrier or eqn
+                self.barriers.got(eqn)
             elif name == "semaphore_read":
                 self.read = self.read or eqn
             for jaxpr in _compat.jaxprs_in(eqn.params):
@@ -77,30 +119,48 @@ class _Findings:
         return most
 
 
-def audit(kernel: Scope, scratch: int, terms: Terms) -> None:
+def audit(kernel: Scope, scratch: int, terms: Terms) -> bool:
     """Judge a kernel at the end of its body, by the equations that it has traced.
 
     Args:
         kernel: its scope, for messages.
         scratch: the number of semaphores in its scratch.
-        terms: those of the call.
+        terms: those of the call. Of several bodies, the last answers for a collective_id that none
+            uses: each of the `others` holds in `uses_barrier` what was returned for it.
+
+    Returns:
+        Whether it uses the barrier semaphore.
 
     Raises:
-        MissingCollectiveIdError, UnusedCollectiveIdError, InterpretedReadError
+        MissingCollectiveIdError, UnusedCollectiveIdError, MixedBarriersError,
+        InterpretedReadError, InterpretedCopyError, ForeignSemaphoreError
 
     Warns:
         SemaphoreLimitWarning: from 480 semaphores on.
     """
-    findings = _Findings()
+    findings = _Findings(terms.interpreted)
     held = scratch + findings.walk(_compat.equations_so_far())
-    barrier, read = findings.barrier, findings.read
+    barrier, read = findings.barriers.first, findings.read
     if barrier is None:
-        if terms.collective_id is not None and not terms.barrier_optional:
+        needless = terms.collective_id is not None and not terms.barrier_optional
+        if needless and not any(other.uses_barrier for other in terms.others):
             raise _messages.unused_collective_id(kernel.label, terms.collective_id)
     elif terms.collective_id is None and not terms.id_optional and not barrier.params.get("tag"):
         raise _messages.missing_collective_id(kernel.label, _compat.line_of(barrier))
+    conflict = findings.barriers.conflict()
+    if conflict is not None:
+        raise _messages.mixed_barriers(kernel.label, *conflict)
     if read is not None and terms.interpreted:
         raise _messages.interpreted_read(kernel.label, _compat.line_of(read))
-    if held >= SEMAPHORES_TO_WARN_AT:
-        message = _messages.semaphore_limit(kernel.label, held)
+    if findings.copy is not None:
+        copy, fault = findings.copy
+        raise _messages.interpreted_copy(kernel.label, _compat.line_of(copy), *fault)
+    if terms.together:
+        foreign = first_foreign(_compat.equations_so_far(), terms.core)
+        if foreign is not None:
+            raise _messages.foreign_semaphore(kernel.label, _compat.line_of(foreign))
+    room, warn_at = ROOM.get(terms.core, ROOM[CORE])
+    if held >= warn_at:
+        message = _messages.semaphore_limit(kernel.label, held, terms.core, room, warn_at)
         warnings.warn(message, _errors.SemaphoreLimitWarning, stacklevel=2)
+    return barrier is not None

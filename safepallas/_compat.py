@@ -17,8 +17,10 @@ from jax._src import core as _core
 from jax._src import source_info_util as _source_info
 from jax._src import traceback_util as _traceback
 from jax._src.interpreters import partial_eval as _partial_eval
+from jax._src.pallas import core as _pallas_core
 from jax._src.pallas import pallas_call as _pallas_call
 from jax._src.pallas import primitives as _pallas_primitives
+from jax._src.pallas.mosaic import pipeline as _pipeline
 from jax._src.state import indexing as _indexing
 from jax._src.state import types as _state
 from jax.experimental import pallas as pl
@@ -35,6 +37,27 @@ _TransformedRef = _state.TransformedRef
 
 # 0.12 has one class where 0.10.2 has two.
 _JAXPRS = tuple(getattr(_core, n) for n in ("Jaxpr", "ClosedJaxpr") if hasattr(_core, n))
+
+# How this version makes a mesh of TensorCores.
+TENSOR_CORE_MESH = (
+    "pltpu.TensorCoreMesh(...)"
+    if hasattr(pltpu, "TensorCoreMesh")
+    else "pltpu.create_tensorcore_mesh(...)"
+)
+
+# Whether several bodies of one kernel must be told apart by their names.
+NAMES_MUST_DIFFER = not hasattr(pltpu, "TensorCoreMesh")
+
+# Allocations of `emit_pipeline`. The public name of the base class warns under 0.12.
+BUFFERED_REF: type = getattr(_pipeline, "BufferedRefBase", pltpu.BufferedRef)
+
+
+def _sorts(keys: dict[Any, Any]) -> bool:
+    try:
+        jax.tree_util.tree_structure(keys)
+    except ValueError:
+        return False
+    return True
 
 
 class RefType(NamedTuple):
@@ -56,8 +79,8 @@ def ref_type(x: Any) -> RefType | None:
             return None
         inner: Any = aval.inner_aval
         return RefType(inner.shape, inner.dtype)
-    # The type of a view that was only indexed by scalars and slices is read off the index: JAX's
-    # own computation takes longer than starting a copy does.
+    # The type of a view that was only indexed is read off the index: JAX's own computation takes
+    # longer than starting a copy does, and 0.10.2 has none for a traced number of indices.
     transforms: tuple[Any, ...] = x.transforms
     if len(transforms) == 1 and type(transforms[0]) is _NDIndexer:
         index, ref = transforms[0], x.ref
@@ -65,8 +88,18 @@ def ref_type(x: Any) -> RefType | None:
         if not index.int_indexer_shape and type(aval) is _AbstractRef:
             inner = aval.inner_aval
             return RefType(tuple([i.size for i in index.indices if type(i) is _Slice]), inner.dtype)
+        if type(aval) is _AbstractRef:  # gathered or scattered by arrays or refs of indices
+            inner = aval.inner_aval
+            return RefType(index.get_indexer_shape(), inner.dtype)
     aval = x.type  # no AbstractRef where a size is traced, but a ref all the same
     return RefType(aval.shape, aval.dtype)
+
+
+def is_in_smem(ref: Any) -> bool:
+    """Whether a ref, or a view of one, lies in scalar memory."""
+    space = getattr(getattr(ref, "aval", None), "memory_space", None)
+    # Memory of the cores of a mesh (``pltpu.SMEM @ mesh``) names the space within.
+    return getattr(space, "memory_space", space) is pltpu.SMEM
 
 
 def is_traced_int32(x: Any) -> bool:
@@ -95,6 +128,41 @@ def axis_sizes() -> dict[Any, int]:
 def mesh_axes() -> dict[Any, int]:
     """The axes of the device mesh, in order: what a tuple of device coordinates refers to."""
     return dict(jax.sharding.get_abstract_mesh().shape)
+
+
+def bound_mesh_axes() -> dict[Any, int]:
+    """The axes of the device mesh that `jax.shard_map` goes over, in the mesh's order."""
+    env: Any = _core.get_axis_env()  # type: ignore[no-untyped-call, unused-ignore]
+    return {axis: size for axis, size in mesh_axes().items() if axis in env.axis_sizes}
+
+
+def core_axes() -> dict[Any, int]:
+    """The axes bound here that are none of the device mesh: those of core meshes."""
+    mesh = mesh_axes()
+    return {axis: size for axis, size in axis_sizes().items() if axis not in mesh}
+
+
+def in_kernel() -> bool:
+    """Whether the body of a kernel is being traced, ours or raw Pallas'."""
+    try:
+        _pallas_core.axis_frame()
+    except AssertionError:
+        return bool(core_axes())  # ``pl.kernel`` of JAX 0.10.2 has no such frame
+    return True
+
+
+def most_cores() -> int | None:
+    """The most cores that a device can have here, as far as its kind and core meshes say."""
+    device: Any = jax.sharding.get_abstract_mesh().abstract_device
+    own = device.num_cores if device is not None and device.platform == "tpu" else None
+    # An axis that belongs to no core mesh (of `jax.vmap`) only makes this more lenient; but alone
+    # one of size 1 says nothing.
+    most = max(own or 1, *core_axes().values(), 1)
+    return most if own or most > 1 else None
+
+
+# 0.10.2 cannot sort the keys of a dict that names axes both alone and joined.
+KEYS_MUST_BE_ALIKE = not _sorts({"x": 0, ("x",): 0})
 
 
 def int32_literal(number: int) -> Any:
@@ -141,6 +209,43 @@ def is_live(ref: Any) -> bool:
     return False
 
 
+def base_of(ref: Any) -> Any:
+    """The ref that a view is of."""
+    while type(ref) is _TransformedRef:
+        ref = ref.ref
+    return ref
+
+
+def has_ended(base: Any) -> bool:
+    """Whether the trace of a ref is over. A ref from outside all traces has none."""
+    return getattr(base, "_trace", None) is not None and not is_live(base)
+
+
+def indexing_of(view: Any) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """How a view was indexed, step by step: a shape and an index for each of its dimensions.
+
+    Raw Pallas makes arrays of all indices but slices; `static_value` knows their numbers.
+    """
+    steps: list[Any] = []
+    while type(view) is _TransformedRef:
+        steps = [*view.transforms, *steps]
+        view = view.ref
+    return [(step.shape, step.indices) for step in steps if type(step) is _NDIndexer]
+
+
+def static_value(x: Any) -> Any:
+    """The number that an index is, also where a trace holds it as a constant; else None."""
+    if isinstance(x, _Tracer):
+        val = getattr(x, "val", None)  # of a tracer to a jaxpr: its variable, or its constant
+        x = val.val if type(val) is _core.Literal else None
+    return x.item() if isinstance(x, (jax.Array, np.ndarray, np.generic)) and not x.ndim else x
+
+
+def current_trace() -> Any:
+    """The innermost trace that is running."""
+    return _core.trace_ctx.trace
+
+
 def x64_enabled() -> bool:
     return bool(_config.enable_x64.value)
 
@@ -175,9 +280,54 @@ def equations_of(jaxpr: Any) -> Sequence[Any]:
     return equations
 
 
+def types_taken(equation: Any) -> tuple[list[RefType], list[RefType]]:
+    """The refs that an equation takes, and its arrays, with what indexes them among both."""
+    refs, arrays = [], []
+    for var in equation.invars:
+        if type(var.aval) is _AbstractRef:
+            refs.append(RefType(var.aval.shape, var.aval.dtype))
+        else:
+            arrays.append(RefType(var.aval.shape, var.aval.dtype))
+    return refs, arrays
+
+
+def ref_types_of(equation: Any) -> list[Any]:
+    """JAX's types of the refs that an equation takes, with the memory that they are in."""
+    return [var.aval for var in equation.invars if type(var.aval) is _AbstractRef]
+
+
 def line_of(equation: Any) -> str:
     """Where the user wrote it, as ``file:line:column (function)``."""
     return str(_source_info.summarize(equation.source_info))
+
+
+def this_line() -> Any:
+    """The line that is being traced now, for `at_line`."""
+    return _source_info.current().traceback
+
+
+def at_line(traceback: Any) -> AbstractContextManager[Any]:
+    """Trace as if on that line. JAX forgets, in the body of a scope, who opened the scope."""
+    context: Any = _source_info.user_context(traceback)
+    return context  # type: ignore[no-any-return]
+
+
+def dtype_signalled(equation: Any) -> Any:
+    """The dtype of the semaphore that an equation signals."""
+    return equation.invars[0].aval.dtype
+
+
+def axes_signalled(equation: Any) -> frozenset[Any]:
+    """The axes that the device id of a signal names; none where it stays on the device."""
+    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], equation.invars)
+    device_id = parts[3]  # after the ref, what indexes it, and the amount
+    return frozenset(device_id if isinstance(device_id, Mapping) else ())
+
+
+def is_made_in(equation: Any, file: str) -> bool:
+    """Whether a function of that file is among the callers that an equation remembers."""
+    traceback: Any = equation.source_info.traceback
+    return traceback is not None and any(frame.file_name == file for frame in traceback.frames)
 
 
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:

@@ -76,8 +76,15 @@ class _Copy:
 
         Args:
             priority: of the DMA: 0 or 1 for a local copy, 0 for a remote one. The TPU lowering of
-                JAX 0.10.2 and 0.12.0.1 knows no others (measured for v5e, v5p and v6e).
-            add: add to the destination instead of overwriting it, where the chip can.
+                JAX 0.10.2 and 0.12.0.1 knows no others (measured for v5e, v5p and v6e). On
+                SparseCores leave it at 0: their compiler says "Priority not supported on
+                SparseCore."
+            add: add to the destination instead of overwriting it. Only SparseCores can, and only
+                where one end is taken by indices: a gather from HBM into VMEM, a scatter from VMEM
+                into VMEM_SHARED (compiled for v5p and v6e, JAX 0.10.2 and 0.12.0.1). TensorCores
+                get "DMA with add=True is not supported." when lowered.
+                ``interpret=pltpu.InterpretParams(...)`` would overwrite: refused as
+                `InterpretedCopyError` at the end of the kernel.
 
         Raises:
             ScopeEndedError: after the scope of its semaphore.
@@ -200,8 +207,11 @@ def make_async_copy(src: Ref, dst: Ref, sem: DmaSemaphore) -> LocalCopy:
     Lowers to ``pltpu.make_async_copy``.
 
     Args:
-        src: a ref, or a view of one (``ref.at[...]``).
-        dst: the same, of the same shape and dtype.
+        src: a ref, or a view of one (``ref.at[...]``). On the vector subcores of a SparseCore a
+            one-dimensional int32 ref or array of indices gathers rows: ``table.at[indices]``, or
+            ``table.at[plsc.Indices(indices, ignored_value=-1)]``.
+        dst: the same, of the same shape and dtype. As the source it may be taken by indices, which
+            scatters: the shape of such a view is that of the indices, then the rest.
         sem: receives as many bytes as are copied. Several copies may share it.
 
     Raises:
@@ -283,20 +293,30 @@ def async_remote_copy(
     return copy
 
 
-def sync_copy(src: Ref, dst: Ref) -> None:
+def sync_copy(src: Ref, dst: Ref, *, add: bool = False) -> None:
     """Copy on this device, and wait for it. Its semaphore is its own.
 
     Lowers to ``pltpu.sync_copy``.
 
+    Args:
+        src: a ref, or a view of one (``ref.at[...]``).
+        dst: the same, of the same shape and dtype.
+        add: as in `LocalCopy.start`.
+
     Raises:
         NotARefError, CopyMismatchError: as `make_async_copy`.
+        CopyOptionError: for an `add` that is no bool.
 
     Example::
 
         sp.sync_copy(x, buffer)
     """
     _check_ends(src, dst, "sync_copy", "a semaphore of its own")
-    pltpu.sync_copy(src, dst)
+    given: Any = add
+    if type(given) is not bool:
+        own, got = "a semaphore of its own", describe(given)
+        raise _messages.copy_option("sync_copy", "add", "True or False", got, own)
+    pltpu.sync_copy(src, dst, add=add)
 
 
 def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:

@@ -85,6 +85,30 @@ class DeviceIdError(SemaphoreError):
     code = "device-id"
 
 
+class AxisTypeError(SemaphoreError, TypeError):
+    """Something that is no axis name was passed to a barrier."""
+
+    code = "axis-type"
+
+
+class AxisError(SemaphoreError):
+    """A barrier names axes that it cannot go over."""
+
+    code = "axis"
+
+
+class NotInKernelError(SemaphoreError):
+    """A barrier was called outside a kernel."""
+
+    code = "not-in-kernel"
+
+
+class MixedBarriersError(SemaphoreError):
+    """A kernel uses its one barrier semaphore for patterns that do not go together."""
+
+    code = "mixed-barriers"
+
+
 class NotARefError(SemaphoreError, TypeError):
     """An end of a copy is not a ref that holds data."""
 
@@ -97,10 +121,28 @@ class CopyMismatchError(SemaphoreError):
     code = "copy-mismatch"
 
 
+class WaitOptionError(SemaphoreError, TypeError):
+    """A wait of raw Pallas that does not do what it says, found by `guard_raw_pallas`."""
+
+    code = "wait-option"
+
+
 class CopyOptionError(SemaphoreError, TypeError):
     """`priority` or `add` of a copy has a value that means nothing."""
 
     code = "copy-option"
+
+
+class ForeignSemaphoreError(SemaphoreError):
+    """A core waits for, reads or copies with a semaphore that cores of another type hold."""
+
+    code = "foreign-semaphore"
+
+
+class CountedCopyError(SemaphoreError):
+    """A copy that counts on a regular semaphore, where none can be."""
+
+    code = "counted-copy"
 
 
 class MissingCollectiveIdError(SemaphoreError):
@@ -119,6 +161,30 @@ class InterpretedReadError(SemaphoreError):
     """A kernel that reads a semaphore was asked to run under ``pltpu.InterpretParams``."""
 
     code = "interpreted-read"
+
+
+class InterpretedOutputError(SemaphoreError):
+    """A semaphore is to leave a kernel that an interpreter runs."""
+
+    code = "interpreted-output"
+
+
+class MissingSideEffectsError(SemaphoreError):
+    """A semaphore goes between kernels that XLA may drop."""
+
+    code = "missing-side-effects"
+
+
+class InFlightError(SemaphoreError):
+    """The done half of an asynchronous call was given what its start half did not begin."""
+
+    code = "in-flight"
+
+
+class InterpretedCopyError(SemaphoreError):
+    """A copy that ``pltpu.InterpretParams`` does not run as a TPU does was to run under it."""
+
+    code = "interpreted-copy"
 
 
 class AnnotationError(SemaphoreError, TypeError):
@@ -143,3 +209,9 @@ class SemaphoreLimitWarning(UserWarning):
     """A kernel allocates so many semaphores that the TPU compiler may refuse it."""
 
     code: ClassVar[str] = "semaphore-limit"
+
+
+class JaxVersionWarning(UserWarning):
+    """safepallas was imported with a version of JAX that it is not tested with."""
+
+    code: ClassVar[str] = "jax-version"

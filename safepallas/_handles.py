@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from safepallas import _kinds, _messages
-from safepallas._refs import RawRef
 from safepallas._scope import Aux, Named, Origin, Part, Scope
+from safepallas.raw import BarrierSemaphoreRef, DmaSemaphoreRef, SemaphoreRef
 
 
 class Handle(Named):
@@ -22,16 +22,6 @@ class Handle(Named):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         raise _messages.constructed(cls.__name__, cls._kind.request)
-
-    @property
-    def ref(self) -> RawRef:
-        """The raw Pallas ref: the way back to raw Pallas.
-
-        Raises `ScopeEndedError` after the scope that allocated the semaphore.
-        """
-        if not self._is_alive():
-            raise _messages.scope_ended(".ref", str(self), self._scope.label)
-        return cast(RawRef, self._ref)
 
     def __str__(self) -> str:
         return f"{type(self).__name__} {self._origin}"
@@ -77,6 +67,14 @@ class Semaphore(Handle):
     __slots__ = ()
     _kind = _kinds.REGULAR
 
+    @property
+    def ref(self) -> SemaphoreRef:
+        """The raw Pallas ref: the way back to raw Pallas.
+
+        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        """
+        return cast(SemaphoreRef, self._live_ref())
+
 
 @final
 class BarrierSemaphore(Handle):
@@ -95,6 +93,14 @@ class BarrierSemaphore(Handle):
     __slots__ = ()
     _kind = _kinds.BARRIER
 
+    @property
+    def ref(self) -> BarrierSemaphoreRef:
+        """The raw Pallas ref: the way back to raw Pallas.
+
+        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        """
+        return cast(BarrierSemaphoreRef, self._live_ref())
+
 
 @final
 class DmaSemaphore(Handle):
@@ -111,6 +117,14 @@ class DmaSemaphore(Handle):
 
     __slots__ = ()
     _kind = _kinds.DMA
+
+    @property
+    def ref(self) -> DmaSemaphoreRef:
+        """The raw Pallas ref: the way back to raw Pallas.
+
+        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        """
+        return cast(DmaSemaphoreRef, self._live_ref())
 
 
 H = TypeVar("H", bound=Handle)

@@ -57,6 +57,10 @@ OPERATIONS: Final[dict[tuple[str, str], tuple[Kind, ...]]] = {
     ("async_remote_copy", "send_sem"): (DMA,),
     ("async_remote_copy", "recv_sem"): (DMA,),
     ("wait_bytes", "sem"): (DMA,),
+    ("core_barrier", "sem"): (REGULAR,),
+    ("async_copy_counted", "sem"): (REGULAR,),
+    ("async_remote_copy_counted", "send_sem"): (REGULAR,),
+    ("async_remote_copy_counted", "recv_sem"): (REGULAR,),
 }
 
 _BY_DTYPE: Final[dict[Any, Kind]] = {kind.raw.dtype: kind for kind in KINDS}

@@ -13,21 +13,31 @@ from safepallas._errors import (
     AmountRangeError,
     AmountTypeError,
     AnnotationError,
+    AxisError,
+    AxisTypeError,
     CopyMismatchError,
     CopyOptionError,
-    DeviceIdError,
-    DeviceIdTypeError,
+    CountedCopyError,
+    ForeignSemaphoreError,
     IndexRangeError,
     IndexTypeError,
+    InFlightError,
+    InterpretedCopyError,
+    InterpretedOutputError,
     InterpretedReadError,
+    JaxVersionWarning,
     MissingCollectiveIdError,
+    MissingSideEffectsError,
+    MixedBarriersError,
     NotARefError,
     NotASemaphoreError,
+    NotInKernelError,
     NotScalarError,
     ScopeEndedError,
     SemaphoreLimitWarning,
     SpecError,
     UnusedCollectiveIdError,
+    WaitOptionError,
     WrongKindError,
 )
 
@@ -76,6 +86,15 @@ def index_range(array: str, axis: int, index: int, size: int) -> IndexRangeError
     )
 
 
+def raw_index_range(array: str, axis: int, index: int, size: int) -> IndexRangeError:
+    valid = f"use 0 to {size - 1}" if size else "it holds no semaphore"
+    # Below zero (JAX 0.10.2 and 0.12.0.1) InterpretParams does, and the TPU's module says -1.
+    return IndexRangeError(
+        f"{array}: index {index} is out of bounds for dimension {axis} of size {size}. Raw Pallas "
+        f"checks no index of a semaphore, and a TPU counts none from the end: {valid}."
+    )
+
+
 def too_many_indices(array: str, rank: int, got: int) -> IndexRangeError:
     return IndexRangeError(
         f"{array}: {got} indices for {rank} dimension{'s' if rank > 1 else ''}. "
@@ -105,59 +124,53 @@ def amount_range(op: str, arg: str, sem: str, got: int, low: int) -> AmountRange
     )
 
 
-def core_index(sem: str, got: str) -> AmountTypeError:
-    return AmountTypeError(
-        f"signal: core_index must be a non-negative int or a traced integer scalar, got {got}, "
-        f"on {sem}. Give the index of the core to signal, or leave it out for this core."
+def wait_option(sem: str, got: str) -> WaitOptionError:
+    return WaitOptionError(
+        f"wait: decrement must be True, got {got}, with {sem}. The TPU lowering drops the flag and "
+        "takes all the same: wait as usual, and signal what must stay."
     )
 
 
-def device_id_type(op: str, sem: str, got: str) -> DeviceIdTypeError:
-    return DeviceIdTypeError(
-        f"{op}: device_id must be mesh coordinates (by axis name as in {{'x': i}}, a tuple, or one "
-        f"int on a mesh of one axis), got {got}, for {sem}. Each coordinate is an int or a traced "
-        "integer scalar."
+def axis_type(op: str, arg: str, expected: str, got: str) -> AxisTypeError:
+    return AxisTypeError(
+        f"{op}: {arg} must be {expected}, got {got}. Name axes as the mesh does: 'x'."
     )
 
 
-def device_id_empty(op: str, sem: str, got: str) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id {got} names no axis, for {sem}. Name one, {{'axis': i}}, or leave "
-        "device_id out for this device."
+def axis_none(op: str, arg: str) -> AxisError:
+    return AxisError(f"{op}: {arg} names no axis. Name those whose devices are to wait.")
+
+
+def axis_unknown(op: str, arg: str, axis: str, known: str) -> AxisError:
+    return AxisError(
+        f"{op}: {arg} names the axis {axis}, which is no axis of the device mesh here. The axes are "
+        f"{known}. Call the kernel inside jax.shard_map over a mesh with that axis."
     )
 
 
-def device_id_no_mesh(op: str, sem: str) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id is given for {sem}, but there is no mesh here. Call the kernel inside "
+def axis_twice(op: str, arg: str, axis: str) -> AxisError:
+    return AxisError(f"{op}: {arg} names the axis {axis} twice. Name each axis once.")
+
+
+def core_axis(sem: str, axis: str, known: str) -> AxisError:
+    return AxisError(
+        f"core_barrier: core_axis_name {axis} is no axis of cores here, for {sem}. The axes of "
+        f"cores are {known}. For devices use sp.barrier_all."
+    )
+
+
+def not_in_kernel(op: str) -> NotInKernelError:
+    return NotInKernelError(
+        f"{op} is called outside a kernel. Call it in the body of one, and that inside "
         "jax.shard_map."
     )
 
 
-def device_id_length(op: str, sem: str, got: int, mesh: str) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id has {got} coordinate{'' if got == 1 else 's'} for {sem}, but the mesh "
-        f"is {mesh}. Give one for each axis in that order, or name axes: {{'axis': i}}."
-    )
-
-
-def device_id_axis(op: str, sem: str, axis: str, known: str) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id names the axis {axis} for {sem}, which is not bound here. "
-        f"The axes are {known}."
-    )
-
-
-def device_id_twice(op: str, sem: str, axis: str) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id names the axis {axis} twice for {sem}. Give each axis one coordinate."
-    )
-
-
-def device_id_range(op: str, sem: str, axis: str, got: int, size: int) -> DeviceIdError:
-    return DeviceIdError(
-        f"{op}: device_id {got} is out of range for the axis {axis} of size {size}, for {sem}. "
-        f"Use 0 to {size - 1}; for a ring take the remainder: (i + 1) % {size}."
+def mixed_barriers(kernel: str, first: str, second: str) -> MixedBarriersError:
+    return MixedBarriersError(
+        f"{kernel} uses its barrier semaphore in two ways: {first}, and {second}. A signal of the "
+        "one can stand in for a signal of the other. Keep to one, or move one to a kernel with "
+        "another collective_id."
     )
 
 
@@ -177,6 +190,13 @@ def copy_mismatch(op: str, src: str, dst: str, what: str, sem: str) -> CopyMisma
 
 def copy_option(op: str, arg: str, expected: str, got: str, sem: str) -> CopyOptionError:
     return CopyOptionError(f"{op}: {arg} must be {expected}, got {got}, with {sem}.")
+
+
+def counted_in_smem(op: str, arg: str, got: str, sem: str) -> CountedCopyError:
+    return CountedCopyError(
+        f"{op}: {arg} must not be in SMEM, got {got}, with {sem}. The TPU compiler counts no copy "
+        "that touches SMEM: copy on sp.dma_semaphore() instead."
+    )
 
 
 def missing_collective_id(kernel: str, line: str) -> MissingCollectiveIdError:
@@ -201,6 +221,45 @@ def interpreted_read(kernel: str, line: str) -> InterpretedReadError:
     )
 
 
+def interpreted_output(op: str, request: str, version: str) -> InterpretedOutputError:
+    return InterpretedOutputError(
+        f"{op}: out_shape holds a semaphore ({request}), and JAX {version} cannot carry one out of "
+        "a kernel in an interpreter. Compile for a TPU, or use sp.pallas_call_async, whose halves "
+        "an interpreter runs as one kernel."
+    )
+
+
+def missing_side_effects(kernel: str, parameter: str, got: str) -> MissingSideEffectsError:
+    return MissingSideEffectsError(
+        f"{kernel}: parameter {parameter!r} is {got}, an input or output of the call, and XLA may "
+        "drop a call without side effects: its semaphores would be left over. Pass "
+        "compiler_params=pltpu.CompilerParams(has_side_effects=True), or use sp.pallas_call_async."
+    )
+
+
+def not_in_flight(call: str, got: str) -> InFlightError:
+    return InFlightError(
+        f"done: the argument must be what start of the same call returned ({call}), got {got}. "
+        "Keep what start returns, and pass it to done of the same sp.pallas_call_async."
+    )
+
+
+def done_twice(call: str) -> InFlightError:
+    return InFlightError(
+        f"done: it has been done already ({call}): a second wait would never end. Call done once "
+        "for each start."
+    )
+
+
+def interpreted_copy(
+    kernel: str, line: str, what: str, instead: str, mend: str
+) -> InterpretedCopyError:
+    return InterpretedCopyError(
+        f"{kernel} starts a copy ({line}) that {what}, and interpret=pltpu.InterpretParams(...) "
+        f"{instead}. {mend}"
+    )
+
+
 def annotation(kernel: str, parameter: str, expected: str, got: str) -> AnnotationError:
     return AnnotationError(
         f"{kernel}: parameter {parameter!r} is annotated {expected}, but it receives {got}. "
@@ -218,12 +277,34 @@ def adopt(expected: str, got: str) -> AdoptError:
     )
 
 
-def semaphore_limit(kernel: str, count: int) -> str:
+def foreign_semaphore(kernel: str, line: str) -> ForeignSemaphoreError:
+    return ForeignSemaphoreError(
+        f"{kernel} waits, reads or copies with a semaphore of other cores ({line}). A core waits "
+        "for semaphores of its own, and may signal those of others: allocate it @ the mesh of this "
+        "body."
+    )
+
+
+def semaphore_limit(kernel: str, count: int, core: str, room: int, warn_at: int) -> str:
+    chip, space = "2.0 KiB on v5e, v5p and v6e", "sflag"
+    if core == "SC_VECTOR_SUBCORE":
+        chip, space = "128 bytes on a vector subcore of v5p and v6e", "sparse_core_tile_sflag"
+    elif core == "SC_SCALAR_SUBCORE":
+        chip = "28 KiB on a scalar subcore of v5p and v6e"
+        space = "sparse_core_sequencer_sflag"
     return (
-        f"{kernel} holds {count} semaphores at once. The TPU compiler has room for 512 of 4 bytes "
-        "each (2.0 KiB on v5e, v5p and v6e), some of them its own: from 480 on expect 'Ran out of "
-        f"memory in memory space sflag'. Let copies share semaphores. "
+        f"{kernel} holds {count} semaphores at once. The TPU compiler has room for {room} of "
+        f"4 bytes each ({chip}), some of them its own: from {warn_at} on expect 'Ran out of "
+        f"memory in memory space {space}'. Let copies share semaphores. "
         f"[{SemaphoreLimitWarning.code}]"
+    )
+
+
+def jax_version(version: str, oldest: str, newest: str) -> str:
+    return (
+        f"safepallas is tested with JAX {oldest} to {newest}, and this is JAX {version}: it may "
+        "not import, or may check less than it says. Install a JAX in that range, or a newer "
+        f"safepallas. [{JaxVersionWarning.code}]"
     )
 
 

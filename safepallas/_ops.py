@@ -6,11 +6,11 @@ import jax
 import numpy as np
 from jax.experimental import pallas as pl
 
-from safepallas import _compat, _messages
+from safepallas import _compat, _messages_devices
 from safepallas._checks import amount, vet
 from safepallas._compat import int32_literal
 from safepallas._describe import describe
-from safepallas._devices import DeviceId, resolve
+from safepallas._devices import DeviceId, core_named_by, resolve
 from safepallas._errors import INT32_MAX
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
 
@@ -20,8 +20,11 @@ def _core(index: Any, sem: Any) -> Any:
         return index if index.dtype == np.int32 else index.astype(np.int32)
     is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
     if is_int and 0 <= index <= INT32_MAX:
+        count = _compat.most_cores()
+        if count is not None and index >= count:
+            raise _messages_devices.core_range(str(sem), int(index), count)
         return index if type(index) is int and not _compat.x64_enabled() else np.int32(index)
-    raise _messages.core_index(str(sem), describe(index))
+    raise _messages_devices.core_index(str(sem), describe(index))
 
 
 def signal(
@@ -41,18 +44,23 @@ def signal(
         inc: how much to add, from 0 to 2147483647; a traced integer is cast to int32.
         device_id: mesh coordinates of the device: by axis name, ``{"x": i}`` (axes left out are
             this device's own), a tuple with one for each axis of the mesh, or one int on a mesh of
-            one axis. Left out: this device.
-        core_index: the core of the device, where it has several.
+            one axis. Left out: this device. Axes of the mesh may be joined, ``{("x", "y"): i}``,
+            the last counting fastest. In a kernel over a core mesh its axes name a core, alone or
+            beside those of the device: ``{"x": i, "core": j}``.
+        core_index: the core of the device, where it has several and no axis names them. Raw Pallas
+            and the TPU compiler take any number. Here it is checked against the kind of TPU of the
+            mesh and the core meshes, as far as they are known.
 
     Raises:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
         AmountTypeError, AmountRangeError: for `inc`, and for `core_index`.
-        DeviceIdTypeError, DeviceIdError: for `device_id`.
+        DeviceIdTypeError, DeviceIdError: for `device_id`; where it and `core_index` name a core.
 
     Example::
 
         sp.signal(ready)
         sp.signal(credits, 2, device_id={"x": left})
+        sp.signal(ready, device_id={"core": 1 - jax.lax.axis_index("core")})
     """
     if not (
         (type(sem) is Semaphore or type(sem) is BarrierSemaphore)
@@ -69,6 +77,10 @@ def signal(
         return
     device = None if device_id is None else resolve(device_id, "signal", sem)
     core = None if core_index is None else _core(core_index, sem)
+    if core is not None and device is not None:
+        axis = core_named_by(device)
+        if axis is not None:
+            raise _messages_devices.core_twice(str(sem), repr(axis))
     pl.semaphore_signal(sem._ref, inc, device_id=device, core_index=core)
 
 

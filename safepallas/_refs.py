@@ -44,16 +44,3 @@ class Ref(Protocol):
     def __getitem__(self, index: Any, /) -> jax.Array: ...
 
     def __setitem__(self, index: Any, value: ArrayLike, /) -> None: ...
-
-
-class RawRef(Protocol):
-    """A raw Pallas ref to a semaphore: it goes to raw Pallas functions and to `adopt`."""
-
-    @property
-    def at(self) -> Any: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def dtype(self) -> Any: ...

@@ -6,16 +6,17 @@ from typing import Any
 
 import jax
 
-from safepallas import _compat
+from safepallas import _compat, _messages
 
 
 class Scope:
     """The part of a trace in which an allocation lives. One object for each time it is traced."""
 
-    __slots__ = ("_describe", "alive")
+    __slots__ = ("_describe", "alive", "grid_axes")
 
-    def __init__(self, describe: Callable[[], str]) -> None:
+    def __init__(self, describe: Callable[[], str], grid_axes: tuple[Any, ...] = ()) -> None:
         self.alive = True
+        self.grid_axes = grid_axes  # bound like axes of a mesh, but no device is along them
         self._describe = describe
 
     @property
@@ -116,6 +117,12 @@ class Named:
         held._scope = kernel_scope()
         held._origin = Origin("semaphore", "out of a function that JAX had traced before")
         return True
+
+    def _live_ref(self) -> Any:
+        """The raw Pallas ref; refused where the scope has ended."""
+        if not self._is_alive():
+            raise _messages.scope_ended(".ref", str(self), self._scope.label)
+        return self._ref
 
 
 class Aux:

@@ -14,7 +14,9 @@ from safepallas._arrays import SemaphoreArray
 from safepallas._audit import Terms, audit, terms_of
 from safepallas._describe import describe
 from safepallas._handles import Handle
-from safepallas._scope import Scope, enter_kernel, kernel_scope
+from safepallas._kinds import kind_of
+from safepallas._meshes import mesh_of
+from safepallas._scope import Named, Scope, enter_kernel, kernel_scope
 from safepallas._specs import Spec
 from safepallas._wrap import Layout, as_handle
 
@@ -32,15 +34,17 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
         return f"{'run_scoped' if terms is None else 'kernel'} {_annotations.name_of(fn)}"
 
     def body(*args: Any, **kwargs: Any) -> Any:
-        scope = Scope(label)
+        scope = Scope(label, terms.grid_axes if terms is not None else ())
         outer = enter_kernel(scope if terms is not None else kernel_scope())
         try:
             parameters = _annotations.parameters_of(own, layout.positional(len(args)))
             handles, keywords = layout.hand_out(parameters, args, kwargs, scope)
             _annotations.check(scope, fn, own, parameters, handles, keywords)
+            if terms is not None and not terms.side_effects:
+                _refuse_unkept(scope, parameters, handles[: len(args) - len(layout.last)])
             result = fn(*handles, **keywords)
             if terms is not None:
-                audit(scope, layout.count(), terms)
+                body.uses_barrier |= audit(scope, layout.count(terms.core), terms)  # type: ignore[attr-defined]
             return result
         finally:
             scope.alive = False
@@ -52,9 +56,17 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
     while isinstance(inner, functools.partial):
         inner = inner.func
     body.__wrapped__ = inner  # type: ignore[attr-defined]
+    body.uses_barrier = False  # type: ignore[attr-defined]
     if own is not None:
         body.__signature__ = layout.signature(own)  # type: ignore[attr-defined]
     return body
+
+
+def _refuse_unkept(scope: Scope, parameters: list[_annotations.Parameter], refs: list[Any]) -> None:
+    """Refuse a semaphore among the inputs and outputs of a kernel that XLA may drop."""
+    for parameter, ref in zip(parameters, refs, strict=False):
+        if isinstance(ref, Named):
+            raise _messages.missing_side_effects(scope.label, parameter.name, str(ref))
 
 
 class _Bodies:
@@ -72,7 +84,7 @@ class _Bodies:
         return (_Bodies, (None,))  # a copy of the kernel begins without
 
 
-def _kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callable[..., Any]:
+def kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Callable[..., Any]:
     """`_scoped` for a kernel: the same function again for the same kernel on the same terms.
 
     JAX 0.12 keeps the trace of a kernel by the function that it was given, and would trace a new
@@ -113,6 +125,23 @@ def _raw_out(leaf: Any) -> Any:
     return leaf._raw if leaf._kind is None else leaf._kind.raw(leaf._shape)
 
 
+def raw_outputs(out: Any, interpret: Any, op: str) -> Any:
+    """The outputs of a call as raw Pallas takes them."""
+    raw = jax.tree_util.tree_map(_raw_out, out)
+    if interpret or _compat.interprets_as_tpu(interpret):
+        for leaf in jax.tree_util.tree_leaves(raw):
+            kind = kind_of(getattr(leaf, "dtype", None))
+            if kind is not None:
+                raise _messages.interpreted_output(op, kind.request, jax.__version__)
+    return raw
+
+
+def _names_in(grid: Any) -> tuple[Any, ...]:
+    """The names of the axes of a grid, ``((name, size), size, ...)``."""
+    sizes = grid if isinstance(grid, (tuple, list)) else ()
+    return tuple(size[0] for size in sizes if isinstance(size, tuple))
+
+
 def pallas_call(
     kernel: Callable[..., None],
     out_shape: Any,
@@ -125,13 +154,15 @@ def pallas_call(
 ) -> Callable[..., Any]:
     """See `_signatures.pallas_call`."""
     layout = Layout(scratch_shapes, positions_only=grid_spec is not None)
-    body = _kernel_body(kernel, layout, terms_of(compiler_params, interpret))
+    grid = grid_spec.grid if grid_spec is not None else options.get("grid", ())
+    terms = terms_of(compiler_params, interpret)._replace(grid_axes=_names_in(grid))
+    body = kernel_body(kernel, layout, terms)
     scratch = layout.raw
     if grid_spec is not None:
         grid_spec, scratch = _with_scratch(grid_spec, scratch), ()
     return pl.pallas_call(
         body,
-        jax.tree_util.tree_map(_raw_out, out_shape),
+        raw_outputs(out_shape, interpret, "pallas_call"),
         grid_spec=grid_spec,
         scratch_shapes=scratch,
         compiler_params=compiler_params,
@@ -140,10 +171,21 @@ def pallas_call(
     )
 
 
+def _refuse_cores(layout: Layout) -> None:
+    """Refuse semaphores of named cores in a scope: no lowering of JAX allocates them there."""
+    for request in layout.requests():
+        raw = request._raw if isinstance(request, Spec) else request
+        if mesh_of(raw) is not None and kind_of(raw.dtype) is not None:
+            what = "run_scoped: a semaphore @ mesh comes from scratch of a kernel alone"
+            mend = f"Leave out the mesh: JAX {jax.__version__} has room here for this core only."
+            raise _messages.spec(what, describe(request), mend)
+
+
 def run_scoped(body: Callable[..., Any], *specs: Any, collective_axes: Any) -> Any:
     """See `_signatures.run_scoped`."""
     alone = len(specs) == 1 and isinstance(specs[0], type)
     layout = Layout(specs[0] if alone else specs)
+    _refuse_cores(layout)
     return pl.run_scoped(_scoped(body, layout, None), *layout.raw, collective_axes=collective_axes)
 
 
@@ -192,7 +234,7 @@ def adopt(ref: Any, spec: Spec[T]) -> T:
         mend = "Pass what the ref is, such as sp.dma_semaphore()."
         raise _messages.spec("adopt: the second argument must be a Spec", describe(request), mend)
     if isinstance(ref, (Handle, SemaphoreArray)):
-        ref = ref.ref
+        ref = ref._live_ref()
     expected = spec._raw.get_ref_aval()
     actual = _compat.ref_type(ref)
     if actual is None or actual.dtype != expected.dtype or actual.shape != expected.shape:

@@ -7,7 +7,7 @@ is what this module writes. What stands between the marks is replaced, the rest 
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 REFS = 8  # of a kernel: inputs and outputs
@@ -20,6 +20,10 @@ OPTIONS = (
     "name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, "
     "metadata: dict[str, str] | None = None"
 )
+KERNEL_OPTIONS = (
+    "compiler_params: Any = None, interpret: Any = False, cost_estimate: Any = None, "
+    "debug: bool = False, name: str | None = None, metadata: dict[str, str] | None = None"
+)
 LETTERS = "ABCDEF"
 OUTERS = "PQRU"
 
@@ -28,11 +32,27 @@ def _function(name: str, parameters: str, result: str) -> str:
     return f"@overload\ndef {name}({parameters}) -> {result}: ..."
 
 
-def _boundary(name: str, out: str, scratch: str, options: str, result: str) -> Iterator[str]:
-    """The overloads of a function that takes a kernel, and its scratch as the argument `scratch`."""
+def _body(refs: int, allocations: Sequence[str]) -> str:
+    """The type of a kernel that takes so many refs, and then these."""
+    return f"Callable[[{', '.join([*['Any'] * refs, *allocations])}], None]"
 
-    def call(kernel: str, requests: str) -> str:
-        return _function(name, f"kernel: {kernel}, {out}, *, {scratch}: {requests}, {options}", result)
+
+def _tuple(letters: str) -> str:
+    """The type of requests for these."""
+    return f"tuple[{', '.join(f'Spec[{x}] | MemoryRef' for x in letters)}]"
+
+
+def _boundary(
+    name: str, kernel: str, out: str, scratch: str, options: str, *, fewest: int = 1
+) -> Iterator[str]:
+    """The overloads of a function that takes a kernel of at least `fewest` refs.
+
+    It takes it as the argument `kernel`, and its scratch as the argument `scratch`.
+    """
+
+    def call(body: str, requests: str) -> str:
+        parameters = f"{kernel}: {body}, {out}, *, {scratch}: {requests}, {options}"
+        return _function(name, parameters, "Callable[..., Any]")
 
     # These three match no scratch. Of a call that fits nothing, mypy says what the first overload
     # wants that takes a tuple, or a class; pyrefly and ty show the first of all, pyright the last.
@@ -40,25 +60,76 @@ def _boundary(name: str, out: str, scratch: str, options: str, result: str) -> I
     yield call(untyped, "ATupleOrScratchThatFitsTheKernel")
     yield call(untyped, "tuple[ARequestThatFitsTheKernel, ...] = ()")
     yield call(untyped, "type[AScratchThatFitsTheKernel]")
-    for refs in range(1, REFS + 1):
-        anys = ["Any"] * refs
-        yield call(f"Callable[[{', '.join([*anys, 'Group'])}], None]", "type[Group]")
+    for refs in range(fewest, REFS + 1):
+        yield call(_body(refs, ["Group"]), "type[Group]")
     for specs in range(1, SPECS + 1):
-        for refs in range(1, REFS + 1):
-            parameters = ", ".join(["Any"] * refs + list(LETTERS[:specs]))
-            requests = ", ".join(f"Spec[{x}] | MemoryRef" for x in LETTERS[:specs])
-            yield call(f"Callable[[{parameters}], None]", f"tuple[{requests}]")
+        letters = LETTERS[:specs]
+        for refs in range(fewest, REFS + 1):
+            yield call(_body(refs, letters), _tuple(letters))
     # What types cannot follow (dicts, lists, containers of specs) is checked while tracing.
     yield call(untyped, "Mapping[str, Requests] | list[Any]")
     for before in range(SPECS):
         first = "".join("Spec[Any] | MemoryRef, " for _ in range(before))
         yield call(untyped, f"tuple[{first}Container, *tuple[Requests, ...]]")
-    yield call(untyped, "ATupleOrScratchThatFitsTheKernel")
+    yield call(untyped, "Spec[ATupleOrScratchThatFitsTheKernel]")
 
 
 def pallas_call() -> Iterator[str]:
-    result = "Callable[..., Any]"
-    yield from _boundary("pallas_call", "out_shape: Any", "scratch_shapes", OPTIONS, result)
+    yield from _boundary("pallas_call", "kernel", "out_shape: Any", "scratch_shapes", OPTIONS)
+
+
+def kernel() -> Iterator[str]:
+    def call(before: str, requests: str, mesh: str, result: str) -> str:
+        parameters = f"{before}scratch_types: {requests}, mesh: {mesh}, {KERNEL_OPTIONS}"
+        return _function("kernel", parameters, result)
+
+    out = "out_type: Any = ()"
+    options = f"mesh: CoreMesh, {KERNEL_OPTIONS}"
+    *first, last = _boundary("kernel", "body", out, "scratch_types", options, fewest=0)
+    yield from first
+    # Several bodies: their scratch is typed where it is a class.
+    meshes, result = "Sequence[CoreMesh]", "Callable[..., Any]"
+    for refs in range(REFS + 1):
+        bodies = f"body: Sequence[{_body(refs, ['Group'])}], {out}, *, "
+        yield call(bodies, "type[Group]", meshes, result)
+    bodies = f"body: Sequence[Callable[..., None]], {out}, *, "
+    yield call(bodies, "Container = ()", meshes, result)
+    # The form of a decorator.
+    yield call(f"*, {out}, ", "type[Group]", "CoreMesh", "KernelWith1[Group]")
+    for specs in range(1, SPECS + 1):
+        letters = LETTERS[:specs]
+        decorator = f"KernelWith{specs}[{', '.join(letters)}]"
+        yield call(f"*, {out}, ", _tuple(letters), "CoreMesh", decorator)
+    decorator = "Callable[[Callable[..., None]], Callable[..., Any]]"
+    yield call(f"*, {out}, ", "Container = ()", "CoreMesh", decorator)
+    yield last
+
+
+def kernel_decorators() -> Iterator[str]:
+    for specs in range(1, SPECS + 1):
+        variables = [f"{x}_co" for x in LETTERS[:specs]]
+        lines = [f"class KernelWith{specs}(Protocol[{', '.join(variables)}]):"]
+        for refs in range(REFS + 1):
+            body = _body(refs, variables)
+            lines += [
+                "    @overload",
+                f"    def __call__(self, body: {body}, /) -> Callable[..., Any]: ...",
+            ]
+        yield "\n".join(lines)
+
+
+def pallas_call_async() -> Iterator[str]:
+    def call(half: str, semaphores: str, result: str) -> str:
+        options = "compiler_params: Any = None, interpret: Any = False"
+        # The class first: pyrefly takes it for what both halves must fit.
+        parameters = f"semaphores: {semaphores}, start: {half}, done: {half}, out_shape: Any, *"
+        return _function("pallas_call_async", f"{parameters}, {options}", f"AsyncCall[{result}]")
+
+    never = "AScratchThatFitsBothKernels"  # for messages, as above
+    yield call("Callable[..., None]", f"type[{never}]", never)
+    for refs in range(1, REFS + 1):
+        parameters = ", ".join(["Any"] * refs + ["Group"])
+        yield call(f"Callable[[{parameters}], None]", "type[Group]", "Group")
 
 
 def run_scoped() -> Iterator[str]:
@@ -99,7 +170,10 @@ def protocols() -> Iterator[str]:
 
 SECTIONS = {
     "protocols": protocols,
+    "kernel_decorators": kernel_decorators,
     "pallas_call": pallas_call,
+    "kernel": kernel,
+    "pallas_call_async": pallas_call_async,
     "run_scoped": run_scoped,
     "with_scoped": with_scoped,
 }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import operator
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, final, overload
 
 import jax
@@ -17,8 +16,10 @@ from safepallas import _kinds, _messages
 from safepallas._arrays import MAX_RANK, SemaphoreArray
 from safepallas._describe import describe
 from safepallas._handles import BarrierSemaphore, DmaSemaphore, Semaphore
+from safepallas._meshes import CoreMesh, cores_asked, mesh_of, on_cores
 from safepallas._refs import Ref
 from safepallas._scope import Named
+from safepallas._sizes import sizes_of
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -80,14 +81,28 @@ class Spec(Generic[T_co]):
     def __set__(self, instance: Scratch, value: Never, /) -> None:
         raise AttributeError(f"{self._name!r} of a Scratch cannot be set: the allocator fills it.")
 
+    def __matmul__(self, mesh: CoreMesh, /) -> Spec[T_co]:
+        """The same on the cores of `mesh`, as in raw Pallas: ``sp.semaphore() @ mesh``.
+
+        `kernel` with several bodies needs it, to know which of the cores allocate.
+
+        Raises:
+            SpecError: where `mesh` is no mesh of cores, or its cores have no such memory.
+        """
+        twin = copy.copy(self)
+        twin._raw = on_cores(self._raw, mesh, str(self))
+        return twin
+
     @property
     def _where(self) -> str:
         return f"{self._code.co_filename}:{self._line}"
 
     def __str__(self) -> str:
+        mesh = mesh_of(self._raw)
+        cores = "" if mesh is None else f" @ {type(mesh).__name__}"
         if self._kind is None:
-            return f"{self._request}({self._shape}, {self._dtype})"
-        return f"{self._request}({', '.join(map(str, self._shape))})"
+            return f"{self._request}({self._shape}, {self._dtype}){cores}"
+        return f"{self._request}({', '.join(map(str, self._shape))}){cores}"
 
     def __repr__(self) -> str:
         return f"<Spec {self} at {self._where}>"
@@ -101,7 +116,8 @@ class Spec(Generic[T_co]):
             return hash((self._request, self._shape, self._line, self._name))
 
         def _key(self):
-            return (self._request, self._shape, self._dtype, self._code, self._line, self._name)
+            asked = (self._request, self._shape, self._dtype, cores_asked(mesh_of(self._raw)))
+            return (*asked, self._code, self._line, self._name)
 
 
 def _spec(
@@ -121,29 +137,8 @@ def _spec(
     return spec
 
 
-def _sizes(request: str, shape: Any) -> tuple[int, ...]:
-    sizes: list[int] = []
-    if not isinstance(shape, Iterable):
-        mend = f"Write {request}((8, 128), dtype)."
-        raise _messages.spec(f"{request}: a shape must be a tuple of ints", describe(shape), mend)
-    for size in shape:
-        try:
-            if isinstance(size, bool):
-                raise TypeError
-            sizes.append(operator.index(size))
-        except TypeError:
-            mend = f"Write the sizes one by one, as in {request}(2, 3)."
-            raise _messages.spec(
-                f"{request}: a size must be an int", describe(size), mend
-            ) from None
-        if sizes[-1] < 0:
-            mend = "Sizes are counts, from 0 up."
-            raise _messages.spec(f"{request}: a size must not be negative", str(size), mend)
-    return tuple(sizes)
-
-
 def _semaphore_spec(request: str, kind: _kinds.Kind, shape: tuple[Any, ...]) -> Any:
-    sizes = _sizes(request, shape)
+    sizes = sizes_of(request, shape)
     if len(sizes) > MAX_RANK:
         what = f"{request}: an array of semaphores has 1 to {MAX_RANK} dimensions"
         raise _messages.spec(what, str(len(sizes)), "Fold some of them into one.")
@@ -248,7 +243,7 @@ def dma_semaphore(*shape: int) -> Any:
 
 
 def _data_spec(request: str, space: Any, shape: Sequence[int], dtype: DTypeLike) -> Any:
-    sizes = _sizes(request, shape)
+    sizes = sizes_of(request, shape)
     return _spec(request, None, sizes, jax.numpy.dtype(dtype), space(sizes, dtype))
 
 

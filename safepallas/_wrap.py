@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ from safepallas._audit import count_semaphores
 from safepallas._describe import describe
 from safepallas._handles import CLASS_OF, make
 from safepallas._kinds import kind_of
+from safepallas._meshes import CORE, core_of, mesh_of
 from safepallas._scope import Origin, Scope
 from safepallas._specs import Scratch, Spec, fill
 
@@ -33,13 +34,18 @@ def as_handle(ref: Any, ref_type: _compat.RefType, name: str, source: Any, scope
     return make_array(cls, ref, ref_type.shape, origin, scope)
 
 
+def _is_jax_s(arg: Any) -> bool:
+    """Whether `arg` belongs to `emit_pipeline`, which takes its own semaphores as raw refs."""
+    return isinstance(arg, _compat.BUFFERED_REF)
+
+
 def _received(arg: Any, name: str, request: Any, scope: Scope) -> Any:
     """An argument with a handle for every semaphore in it. `request` is a tree of its shape."""
     ref_type = _compat.ref_type(arg)
     if ref_type is not None:
         return as_handle(arg, ref_type, name, request, scope)
-    leaves, treedef = jax.tree_util.tree_flatten_with_path(arg)
-    requests = jax.tree_util.tree_leaves(request) or [None] * len(leaves)
+    leaves, treedef = jax.tree_util.tree_flatten_with_path(arg, is_leaf=_is_jax_s)
+    requests = jax.tree_util.tree_leaves(request, is_leaf=_is_jax_s) or [None] * len(leaves)
     handles: list[Any] = []
     for (path, leaf), part in zip(leaves, requests, strict=True):
         ref_type = _compat.ref_type(leaf)
@@ -97,13 +103,19 @@ class Layout:
         else:
             self.raw = jax.tree_util.tree_map(raw_request, self.by_keyword or self.last)
 
-    def count(self) -> int:
-        """How many semaphores it allocates."""
-        requests: Any = self.last
-        if not self.plain:
-            requests = jax.tree_util.tree_leaves(self.by_keyword or self.last)
+    def requests(self) -> Sequence[Any]:
+        """The requests one by one."""
+        if self.plain:
+            return self.last
+        return jax.tree_util.tree_leaves(self.by_keyword or self.last)
+
+    def count(self, core: str = CORE) -> int:
+        """How many semaphores it allocates on cores of that type."""
         total = 0
-        for request in requests:
+        for request in self.requests():
+            mesh = mesh_of(request._raw if isinstance(request, Spec) else request)
+            if mesh is not None and core_of(mesh) != core:
+                continue
             if not isinstance(request, Spec):
                 ref = request.get_ref_aval()
                 total += count_semaphores([(ref.shape, ref.dtype)])

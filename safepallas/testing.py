@@ -1,4 +1,7 @@
-"""Tests without a TPU: compile kernels with the TPU compiler, and compare them with raw Pallas."""
+"""Tests without a TPU: compile kernels with the TPU compiler, and compare them with raw Pallas.
+
+And a guard for kernels that are raw Pallas still.
+"""
 
 import base64
 import importlib.util
@@ -22,6 +25,8 @@ from jax.sharding import (
 )
 
 from safepallas import _compat
+from safepallas._guard import guard_raw_pallas as guard_raw_pallas
+from safepallas._guard_hooks import Guard as Guard
 
 DEFAULT_TOPOLOGY = "v5e:2x2"
 

@@ -60,7 +60,14 @@ def build(
         scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(), sp.dma_semaphore(size - 1)),
         interpret=interpret,
     )
-    fn = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    sharded = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+
+    def fn(x: jax.Array) -> jax.Array:
+        # A TPU core has no 64 bit types, whatever the caller has.
+        with jax.enable_x64(False):
+            result: jax.Array = sharded(x)
+        return result
+
     x = jnp.arange(size * ROWS * COLS, dtype=jnp.float32).reshape(size * ROWS, COLS)
     return fn, (x,)
 

@@ -3,17 +3,20 @@
     python tests/benchmarks/overhead.py
 
 Traces the same kernel written for both, in turns, and prints the median of the ratios of
-neighbouring turns. Kernels with 10 and with 500 semaphore operations.
+neighbouring turns. Kernels with 10 and with 500 semaphore operations, and the examples of
+production size beside their raw twins.
 """
 
 import gc
+import importlib.util
 import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -21,14 +24,42 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import AbstractMesh, AxisType
 
 import safepallas as sp
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = "collective_matmul", "moe_all_to_all", "paged_attention"
 
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 ANY = pl.BlockSpec(memory_space=pl.ANY)
 
 
-def signals(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+class Pair(NamedTuple):
+    """The same for both: each makes a function whose kernel JAX has not traced before."""
+
+    ours: Callable[[], Callable[..., Any]]
+    raw: Callable[[], Callable[..., Any]]
+    args: tuple[Any, ...]
+
+
+def example(name: str) -> Pair:
+    """An example of docs/examples and its twin, on a mesh of four devices."""
+    mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+    def build(path: Path) -> Any:
+        spec: Any = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.build(mesh)
+
+    ours = ROOT / "docs" / "examples" / f"{name}.py"
+    raw = ROOT / "tests" / "lowering" / "twins" / f"raw_{name}.py"
+    args = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in build(raw)[1])
+    return Pair(lambda: build(ours)[0], lambda: build(raw)[0], args)
+
+
+def signals(operations: int) -> Pair:
     """Half signals, half waits."""
 
     def ours(x: Any) -> Any:
@@ -47,10 +78,10 @@ def signals(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
         return pl.pallas_call(kernel, X, scratch_shapes=(pltpu.SemaphoreType.REGULAR,))(x)
 
-    return ours, raw
+    return Pair(lambda: ours, lambda: raw, (X,))
 
 
-def copies(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def copies(operations: int) -> Pair:
     """Half starts, half waits, on semaphores of an array and on views of the data."""
 
     def ours(x: Any) -> Any:
@@ -77,30 +108,32 @@ def copies(operations: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
             out_specs=ANY,
         )(x)
 
-    return ours, raw
+    return Pair(lambda: ours, lambda: raw, (X,))
 
 
-def seconds(fn: Callable[..., Any]) -> float:
+def seconds(make: Callable[[], Callable[..., Any]], args: tuple[Any, ...]) -> float:
+    fn = make()
     # A new function each time: JAX keeps the trace of one that it knows. The collector waits, as
-    # in timeit: which of the two it falls upon is chance.
-    fresh = jax.jit(lambda x: fn(x))
+    # in timeit: which of the two it falls upon is chance. So is what else the machine does: the
+    # time is that of this thread alone.
+    fresh = jax.jit(lambda *args: fn(*args))
     gc.collect()
     gc.disable()
-    start = time.perf_counter()
-    fresh.trace(X)
-    seconds = time.perf_counter() - start
+    start = time.thread_time()
+    fresh.trace(*args)
+    seconds = time.thread_time() - start
     gc.enable()
     return seconds
 
 
-def tracing(name: str, pair: tuple[Callable[..., Any], Callable[..., Any]], turns: int) -> None:
-    ours, raw = pair
-    for fn in (ours, raw) * 3:
-        seconds(fn)
+def tracing(name: str, pair: Pair, turns: int) -> None:
+    ours, raw, args = pair
+    for make in (ours, raw) * 3:
+        seconds(make, args)
     ratios, times = [], []
     for turn in range(turns):
         order = (ours, raw) if turn % 2 else (raw, ours)
-        measured = {fn: seconds(fn) for fn in order}
+        measured = {make: seconds(make, args) for make in order}
         ratios.append(measured[ours] / measured[raw])
         times.append(measured[raw])
     print(
@@ -128,6 +161,8 @@ def main() -> None:
     for operations, turns in ((10, 100), (500, 40)):
         tracing(f"{operations} signals and waits", signals(operations), turns)
         tracing(f"{operations} starts and waits", copies(operations), turns)
+    for name in EXAMPLES:
+        tracing(name, example(name), 60)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,15 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 SECONDS = 120
 
 RESULTS = {
+    "collective_matmul": "collective matmul on 4 simulated devices: ok\n",
     "double_buffer": "maximum over 6 double-buffered chunks: ok\n",
+    "moe_all_to_all": "all-to-all of tokens on 4 simulated devices: ok\n",
+    "paged_attention": "paged attention over [300, 1, 0, 100, 128] tokens, prefetched: ok\n",
     "paged_copy": "page copies of [0, 3, 7] pages, waited for in bulk: ok\n",
     "ring_all_gather": "ring all-gather on 4 simulated devices: ok\n",
     "ring_all_reduce": "ring all-reduce on 4 simulated devices: ok\n",
+    "start_done": "products around a ring of 4 simulated devices: ok\n",
+    "sparse_core_gather": "2048 rows gathered through a vector subcore: ok\n",
 }
 
 # Run with the directory of the examples as sys.argv[1].

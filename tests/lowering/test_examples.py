@@ -1,12 +1,14 @@
 """Every example lowers to what its raw-Pallas twin lowers to: same jaxpr, same TPU module."""
 
 import importlib.util
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import jax
 import pytest
-from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
 import safepallas.testing
 
@@ -28,11 +30,22 @@ def ring(size: int) -> AbstractMesh:
     return AbstractMesh((size,), ("x",), axis_types=(AxisType.Auto,))
 
 
+def on_chip(name: str) -> AbstractContextManager[Any]:
+    """Let JAX believe in a chip that has SparseCores, for an example that asks for them."""
+    if not name.startswith("sparse_core_"):
+        return nullcontext()
+    chip = AbstractDevice("TPU v6 lite", 1, "tpu")
+    context: Any = jax.sharding.use_abstract_mesh(AbstractMesh((), (), abstract_device=chip))
+    return context  # type: ignore[no-any-return]
+
+
 def test_every_example_has_a_twin() -> None:
     assert NAMES
     assert sorted(path.stem for path in TWINS.glob("raw_*.py")) == [f"raw_{n}" for n in NAMES]
 
 
+# JAX 0.12 says so of every copy from the memory of a vector subcore to HBM, its own too.
+@pytest.mark.filterwarnings("ignore:Destination semaphore is ignored for push streams")
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_lowers_like_its_twin(name: str, size: int) -> None:
@@ -40,7 +53,8 @@ def test_lowers_like_its_twin(name: str, size: int) -> None:
     fn, args = example.build(ring(size))
     raw_fn, raw_args = twin.build(ring(size))
     assert [(a.shape, a.dtype) for a in args] == [(a.shape, a.dtype) for a in raw_args]
-    safepallas.testing.assert_lowers_like(fn, raw_fn, *args)
+    with on_chip(name):
+        safepallas.testing.assert_lowers_like(fn, raw_fn, *args)
 
 
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +71,5 @@ def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_expected_agrees_with_its_twin(name: str) -> None:
     example, twin = load(EXAMPLES / f"{name}.py"), load(TWINS / f"raw_{name}.py")
     _, args = example.build(ring(3))
-    assert jax.numpy.array_equal(example.expected(*args), twin.expected(*args))
+    ours, raw = example.expected(*args), twin.expected(*args)
+    assert jax.tree.all(jax.tree.map(jax.numpy.array_equal, ours, raw))

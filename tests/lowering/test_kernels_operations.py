@@ -284,8 +284,10 @@ def test_scalar_prefetch_in_a_grid() -> None:
 
 
 def test_semaphores_that_go_from_kernel_to_kernel(index: Index) -> None:
-    outs: Any = {"out_specs": [VMEM_SPEC, SEM_SPEC, SEM_SPEC], "name": "start"}
+    effects: Any = {"compiler_params": pltpu.CompilerParams(has_side_effects=True)}
+    outs: Any = {"out_specs": [VMEM_SPEC, SEM_SPEC, SEM_SPEC], "name": "start", **effects}
     ins: Any = {"in_specs": [VMEM_SPEC, SEM_SPEC, SEM_SPEC], "input_output_aliases": {0: 0}}
+    ins |= effects
 
     def ours(x: Any) -> Any:
         def start(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, many: Any) -> None:

@@ -1,8 +1,9 @@
 """The typed view of raw Pallas in stubs/, as a user has it: installed beside JAX.
 
 reject/  every line marked ``# E: <why>`` is an error in every checker, and no other line in any
-accept/  correct raw kernels, which the tests also trace: no checker says anything. Nor does it
-         about the raw twins in tests/lowering, and nothing new about the kernels that JAX ships.
+accept/  correct raw kernels, which the tests also trace or run: no checker says anything, with the
+         stubs and without. With them it says nothing new about the raw twins in tests/lowering,
+         about safepallas itself and about the kernels that JAX ships.
 """
 
 import ast
@@ -26,7 +27,10 @@ from typing import NamedTuple
 import jax
 import pytest
 
+import safepallas as sp
+
 HERE = Path(__file__).resolve().parent
+LIBRARY = Path(sp.__file__).resolve().parent
 STUBS = HERE.parents[1] / "stubs"
 PALLAS = STUBS / "jax-stubs" / "experimental" / "pallas"
 TWINS = HERE.parent / "lowering" / "twins"
@@ -38,8 +42,8 @@ Errors = dict[tuple[str, int], list[str]]
 class Environment(NamedTuple):
     """Directories of Python environments and of the files to check."""
 
-    bare: Path  # JAX alone
-    stubbed: Path  # JAX and the stubs
+    bare: Path  # JAX and safepallas
+    stubbed: Path  # and the stubs
     files: Path
 
 
@@ -63,10 +67,13 @@ def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def environment(path: Path) -> Path:
-    """A Python environment that finds what is installed here, and has room for stubs."""
+    """A Python environment with safepallas, which finds what is installed here."""
     venv.create(path, symlinks=True)
     installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     (site_packages(path) / "installed.pth").write_text("\n".join(sorted(installed)) + "\n")
+    # A copy, so that the checkers find what the tests import: a source tree or a wheel.
+    package = site_packages(path) / "safepallas"
+    shutil.copytree(LIBRARY, package, ignore=shutil.ignore_patterns("__pycache__"))
     return path
 
 
@@ -83,6 +90,9 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     for name in ("reject", "accept"):
         shutil.copytree(HERE / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(TWINS, files / "twins", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        LIBRARY, files / "library" / "safepallas", ignore=shutil.ignore_patterns("__pycache__")
+    )
     spec = importlib.util.find_spec("jax.experimental.pallas.ops.tpu")
     assert spec is not None
     assert spec.origin is not None
@@ -127,7 +137,8 @@ def ty(python: Path, files: Path) -> Errors:
 def pyright(python: Path, files: Path) -> Errors:
     """pyright loses the stubs that JAX ships where jax-stubs is installed, so it gets a copy."""
     work = files.parent / f"pyright-{python.name}"
-    shutil.copytree(files, work)
+    # Where a file imports `jax.experimental.topologies`, as the library does, pyright loses types.
+    shutil.copytree(files, work, ignore=shutil.ignore_patterns("library"))
     settings: dict[str, object] = {
         "typeCheckingMode": "standard",
         "enableTypeIgnoreComments": False,
@@ -214,14 +225,34 @@ def test_misuse_is_an_error_on_its_line_and_on_no_other(checker: str, reports: R
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_correct_kernels_give_no_error(checker: str, reports: Reports) -> None:
     need(checker)
-    assert within(reports[checker, "stubbed"], "accept", "twins") == {}
+    assert within(reports[checker, "stubbed"], "accept") == {}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_kernels_that_jax_ships_give_no_new_error(checker: str, reports: Reports) -> None:
+def test_annotated_kernels_give_no_error_without_the_stubs(checker: str, reports: Reports) -> None:
     need(checker)
-    before = within(reports[checker, "bare"], "shipped")
-    after = within(reports[checker, "stubbed"], "shipped")
+    errors = within(reports[checker, "bare"], "accept")
+    # To JAX, `with_scoped` has no type at all.
+    functions = ast.parse((HERE / "accept" / "kernels.py").read_text()).body
+    (scoped,) = [f for f in functions if isinstance(f, ast.FunctionDef) and f.name == "decorated"]
+    lines = range(scoped.lineno, (scoped.end_lineno or 0) + 1)
+    there = {("accept/kernels.py", number) for number in lines}
+    assert {place: found for place, found in errors.items() if place not in there} == {}
+
+
+@pytest.mark.parametrize("checker", sorted(CHECKERS.keys() - {"pyright"}))
+def test_safepallas_gives_no_new_error(checker: str, reports: Reports) -> None:
+    need(checker)
+    before = within(reports[checker, "bare"], "library")
+    assert within(reports[checker, "stubbed"], "library") == before
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize("folder", ["shipped", "twins"])
+def test_kernels_of_others_give_no_new_error(checker: str, folder: str, reports: Reports) -> None:
+    need(checker)
+    before = within(reports[checker, "bare"], folder)
+    after = within(reports[checker, "stubbed"], folder)
     new = {
         place: [message for message in found if message not in before.get(place, [])]
         for place, found in after.items()
@@ -229,15 +260,32 @@ def test_kernels_that_jax_ships_give_no_new_error(checker: str, reports: Reports
     assert {place: found for place, found in new.items() if found} == {}
 
 
-def test_correct_kernels_are_correct() -> None:
-    spec = importlib.util.spec_from_file_location("stub_kernels", HERE / "accept" / "kernels.py")
+def accepted(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"stub_{name}", HERE / "accept" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def test_correct_kernels_are_correct() -> None:
+    module = accepted("kernels")
     assert len(module.KERNELS) >= 10
     assert len(module.trace()) == len(module.KERNELS)
+
+
+def test_annotated_kernels_run() -> None:
+    accepted("mixed").run()
+
+
+def test_annotations_change_nothing_that_runs() -> None:
+    module = accepted("kernels")
+    annotated = module.trace()
+    for kernel, _ in module.KERNELS:
+        kernel.__annotations__ = {}
+    assert module.trace() == annotated
 
 
 def test_stubtest(environments: Environment) -> None:
@@ -291,5 +339,7 @@ def test_wheel_holds_the_stubs_and_nothing_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         assert wheel.read("jax-stubs/py.typed") == b"partial\n"
+        (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+        assert b"\nRequires-Dist: safepallas" in wheel.read(metadata)
     inside = {path.relative_to(STUBS).as_posix() for path in STUBS.glob("jax-stubs/**/*.*")}
     assert names == inside

@@ -3,13 +3,8 @@
 import importlib.util
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import jax
-import numpy as np
 import pytest
-from jax.experimental import topologies
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import safepallas.testing
 
@@ -17,7 +12,10 @@ if importlib.util.find_spec("libtpu") is None:
     pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+# Those for SparseCores, which v5e has not, are in test_core_kernels.py.
+NAMES = sorted(
+    path.stem for path in EXAMPLES.glob("*.py") if not path.stem.startswith("sparse_core_")
+)
 
 
 def load(path: Path) -> ModuleType:
@@ -32,13 +30,7 @@ def load(path: Path) -> ModuleType:
 @pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles(name: str, topology: str) -> None:
-    devices: Any = np.array(topologies.get_topology_desc(topology, "tpu").devices)
-    if name.startswith("ring_"):
-        mesh, spec = Mesh(devices, ("x",)), PartitionSpec("x")
-    else:
-        mesh, spec = Mesh(devices[:1], ("x",)), PartitionSpec()
+    mesh = safepallas.testing.tpu_mesh((4,), ("x",), topology=topology)
     fn, args = load(EXAMPLES / f"{name}.py").build(mesh)
-    sharding = NamedSharding(mesh, spec)
-    shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in args]
-    compiled = safepallas.testing.compile_for_tpu(fn, *shapes, topology=topology)
+    compiled = safepallas.testing.compile_for_tpu(fn, *args, topology=topology)
     assert "tpu_custom_call" in compiled.as_text()

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,17 +15,16 @@ import safepallas as sp
 
 from . import page
 from .checkers import CHECK_SECONDS, CHECKERS, Errors, marked, require, run, search_path
-
-TEXT = page.PAGE.read_text()
-DOCS = page.PAGE.parent
-WRONG_LINES = {10, 11, 12, 13}  # of docs/tour/wrong_kernel.py
-
-
-def block(language: str, first: str) -> str:
-    """The one block of that language that begins so."""
-    found = re.findall(rf"^```{language}\n({re.escape(first)}.*?)^```$", TEXT, re.M | re.S)
-    assert len(found) == 1, (language, first)
-    return str(found[0])
+from .snippets import (
+    SNIPPETS,
+    TEXT,
+    WRONG_LINES,
+    add_right,
+    add_wrong,
+    lines_of_wrong,
+    put,
+    snippet,
+)
 
 
 def recorded(checker: str) -> str:
@@ -70,10 +68,8 @@ def test_a_stale_section_is_seen() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A user's code base: a right kernel and a wrong one."""
-    kernels = tmp_path / "kernels"
-    kernels.mkdir()
-    shutil.copy(DOCS / "tour" / "wrong_kernel.py", kernels / "wrong.py")
-    shutil.copy(DOCS / "examples" / "ring_all_gather.py", kernels / "right.py")
+    add_right(tmp_path)
+    add_wrong(tmp_path)
     return tmp_path
 
 
@@ -90,9 +86,14 @@ def check(project: Path, command: Sequence[str]) -> subprocess.CompletedProcess[
     )
 
 
-def lines_of_wrong(output: str) -> set[int]:
-    assert "kernels/right.py" not in output, output
-    return {int(number) for number in re.findall(r"wrong\.py:(\d+):", output)}
+def test_every_snippet_is_known() -> None:
+    """And so has a test that runs it: here, or in test_in_ci.py."""
+    section = TEXT.partition("\n## In CI\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", section, re.M | re.S)
+    assert sorted(blocks) == sorted(map(snippet, SNIPPETS))
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for name in SNIPPETS:
+        assert f'snippet("{name}")' in tests or f', "{name}")' in tests, name
 
 
 def test_the_ini_file_of_mypy(
@@ -101,24 +102,16 @@ def test_the_ini_file_of_mypy(
     require("mypy")
     assert "mypy" in reports  # and so the cache holds what JAX is
     monkeypatch.setenv("MYPY_CACHE_DIR", str(caches / "mypy"))
-    (project / "mypy.ini").write_text(block("ini", "[mypy]"))
-    workflow = block("yaml", "name: types")
-    hook = block("yaml", "repos:")
-    steps = re.findall(r"^      - run: (.*)$", workflow, re.MULTILINE)
-    assert [step.split()[0] for step in steps] == ["pip", "mypy"]
-    entries = re.findall(r"^        entry: (.*)$", hook, re.MULTILINE)
-    assert entries == steps[1:]  # one command: what it does is tried here
-    answer = check(project, entries[0].split())
+    assert "for `mypy` alone on the command line" in TEXT
+    put(project, "mypy.ini")
+    answer = check(project, ["mypy"])
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert lines_of_wrong(answer.stdout) == WRONG_LINES
-    (project / "kernels" / "wrong.py").unlink()
-    answer = check(project, entries[0].split())
-    assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 def test_the_settings_of_pyright(project: Path) -> None:
     require("pyright")
-    (project / "pyrightconfig.json").write_text(block("json", "{"))
+    put(project, "pyrightconfig.json")
     answer = check(project, ["pyright", "--pythonpath", sys.executable])
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert lines_of_wrong(answer.stdout) == WRONG_LINES
@@ -128,8 +121,7 @@ def test_the_settings_of_pyrefly(project: Path) -> None:
     require("pyrefly")
     settings = f"search-path = [{search_path()!r}]\n" if search_path() else ""
     settings += f"python-interpreter-path = {sys.executable!r}\n"
-    snippet = block("toml", 'project-includes = ["kernels"]')
-    (project / "pyrefly.toml").write_text(settings + snippet)
+    (project / "pyrefly.toml").write_text(settings + snippet("pyrefly.toml"))
     answer = check(project, ["pyrefly", "check", "--output-format", "min-text"])
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert lines_of_wrong(answer.stdout) == WRONG_LINES
@@ -146,7 +138,7 @@ def test_ty_needs_no_settings(project: Path) -> None:
 
 
 def ruff(project: Path, source: str) -> subprocess.CompletedProcess[str]:
-    (project / "ruff.toml").write_text(block("toml", "[lint]"))
+    put(project, "ruff.toml")
     (project / "kernels" / "raw.py").write_text(source)
     command = "ruff check --output-format concise"
     assert f"`{command}`" in TEXT
@@ -155,14 +147,14 @@ def ruff(project: Path, source: str) -> subprocess.CompletedProcess[str]:
 
 def test_ruff_finds_raw_calls(project: Path) -> None:
     require("ruff")
-    answer = ruff(project, block("python", "from jax.experimental import pallas as pl\n"))
-    assert answer.stdout == block("text", "kernels/raw.py")
+    answer = ruff(project, snippet("kernels/raw.py"))
+    assert answer.stdout == snippet("what ruff says")
     assert answer.returncode == 1
 
 
 def test_each_raw_name_is_banned_and_has_its_twin(project: Path) -> None:
     require("ruff")
-    banned = re.findall(r'^"(jax\.\S+)"\.msg = "Use (.*)\."$', block("toml", "[lint]"), re.M)
+    banned = re.findall(r'^"(jax\.\S+)"\.msg = "Use (.*)\."$', snippet("ruff.toml"), re.M)
     for name, twins in banned:
         module = pltpu if ".tpu." in name else pl
         assert hasattr(module, name.rpartition(".")[2]), name

@@ -25,11 +25,13 @@ from . import (
     test_backstop_scopes,
     test_backstop_uses,
     test_backstop_values,
+    test_barriers,
     test_messages,
 )
 from .helpers import FLOATS, KINDS, MESHES, Case, trace_call
 
 TABLES: dict[str, tuple[list[Case], int]] = {
+    "barriers": (test_barriers.CASES, 45),
     "kinds": (test_backstop_kinds.CASES, 1400),
     "indices": (test_backstop_indices.CASES, 700),
     "values": (test_backstop_values.CASES, 250),
@@ -52,7 +54,16 @@ def test_number_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_error_of_an_operation_stands_in_a_table() -> None:
     of_kernels = {
+        sp.CountedCopyError,
+        sp.ForeignSemaphoreError,
+        sp.InFlightError,
+        sp.InterpretedCopyError,
+        sp.InterpretedOutputError,
         sp.MissingCollectiveIdError,
+        sp.MissingSideEffectsError,
+        sp.WaitOptionError,
+        sp.MixedBarriersError,
+        sp.NotInKernelError,
         sp.UnusedCollectiveIdError,
         sp.InterpretedReadError,
         sp.AnnotationError,

@@ -24,6 +24,10 @@ COPIES: dict[str, Copy] = {
     ).start(),
     "async_remote_copy": lambda k, a, b: sp.async_remote_copy(a, b, k.dma0, k.dma1[0], THERE),
     "sync_copy": lambda k, a, b: sp.sync_copy(a, b),
+    "async_copy_counted": lambda k, a, b: sp.async_copy_counted(a, b, k.regular0),
+    "async_remote_copy_counted": lambda k, a, b: sp.async_remote_copy_counted(
+        a, b, k.regular0, k.regular1[0], THERE
+    ),
 }
 ENDS: dict[str, Callable[[Kernel, Any], Any]] = {
     **{f"{op} from": lambda k, end, copy=copy: copy(k, end, k.o) for op, copy in COPIES.items()},
@@ -89,6 +93,7 @@ GOOD: dict[str, Callable[[Kernel], tuple[Any, Any]]] = {
 STARTS: dict[str, Callable[[Kernel, dict[str, Any]], Any]] = {
     "start": lambda k, o: sp.make_async_copy(k.x, k.o, k.dma0).start(**o),
     "async_copy": lambda k, o: sp.async_copy(k.x, k.o, k.dma0, **o),
+    "sync_copy": lambda k, o: sp.sync_copy(k.x, k.o, **o),
     "remote start": lambda k, o: sp.make_async_remote_copy(k.x, k.o, k.dma0, k.dma0, THERE).start(
         **o
     ),
@@ -132,6 +137,7 @@ CASES = [
         )
         for op, start in STARTS.items()
         for name, (option, make) in BAD_OPTIONS.items()
+        if op != "sync_copy" or option == "add"
     ),
     # Of two faults the first: the semaphore, source, destination, shape, dtype, option.
     Case("semaphore, then ends", sp.WrongKindError, lambda k: sp.async_copy(1, 2, k.regular0)),
@@ -181,11 +187,14 @@ def test_valid_ends_of_wait_bytes() -> None:
 
 @pytest.mark.parametrize("op", STARTS)
 def test_valid_options(op: str) -> None:
-    for priority in (0,) if "remote" in op else (0, 1):
+    for add in (False, True):
+        jaxpr = trace(lambda k, options={"add": add}: STARTS[op](k, options))
+        (eqn,) = equations(jaxpr, "dma_start")
+        assert eqn.params["add"] == add
+    for priority in {"remote start": (0,), "sync_copy": ()}.get(op, (0, 1)):
         jaxpr = trace(lambda k, options={"priority": priority}: STARTS[op](k, options))
         (eqn,) = equations(jaxpr, "dma_start")
         assert eqn.params["priority"] == priority
-    trace(lambda k: STARTS[op](k, {"add": False}))
 
 
 def test_traced_size_agrees_with_any() -> None:

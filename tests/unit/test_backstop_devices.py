@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import safepallas as sp
 
 from .helpers import (
+    FLOATS,
     MESHES,
     Act,
     Case,
@@ -27,6 +29,9 @@ CALLS: dict[str, Callable[[Kernel, Any], Any]] = {
     ).start(),
     "async_remote_copy": lambda k, where: sp.async_remote_copy(
         k.x, k.o, k.dma0, k.dma1[0], device_id=where
+    ),
+    "async_remote_copy_counted": lambda k, where: sp.async_remote_copy_counted(
+        k.x, k.o, k.regular0, k.regular1[0], where
     ),
 }
 NONE, ONE, TWO = MESHES  # x: 4; x: 2, y: 3
@@ -192,3 +197,17 @@ def test_device_id_of_a_remote_copy_is_required() -> None:
     for make in (sp.make_async_remote_copy, sp.async_remote_copy):
         with pytest.raises(TypeError, match="device_id"):
             trace(lambda k, make=make: make(k.x, k.o, k.dma0, k.dma0))
+    with pytest.raises(TypeError, match="device_id"):
+        trace(lambda k: sp.async_remote_copy_counted(k.x, k.o, k.regular0, k.regular0))
+
+
+def test_a_grid_axis_names_no_device() -> None:
+    """JAX 0.10.2 would take it for the axis of a core mesh, and signal another core."""
+
+    def kernel(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
+        assert jax.lax.axis_size("g") == 4
+        sp.signal(sem, device_id={"g": 2})
+
+    call = sp.pallas_call(kernel, FLOATS, grid=(("g", 4),), scratch_shapes=(sp.semaphore(),))
+    with pytest.raises(sp.DeviceIdError, match=r"names the axis 'g' .* The axes are none"):
+        jax.eval_shape(call, FLOATS)

@@ -204,17 +204,18 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(PUBLIC[name])]
 
 
 def test_the_public_names() -> None:
-    assert {"testing"} >= MODULES
+    assert {"raw", "testing"} >= MODULES
     reexported = re.findall(
         r"^from safepallas\.\w+ import (\w+) as (\w+)$", SOURCES["__init__"], re.M
     )
     assert sorted({*reexported} - {("__version__",) * 2}) == [(name, name) for name in NAMES]
     assert set(FUNCTIONS) == {
         *("semaphore", "barrier_semaphore", "dma_semaphore", "vmem", "smem"),
-        *("run_scoped", "with_scoped", "pallas_call", "adopt"),
+        *("run_scoped", "with_scoped", "pallas_call", "kernel", "adopt"),
+        *("pallas_call_async", "barrier_neighbors", "barrier_all", "core_barrier"),
         *("signal", "wait", "read", "get_barrier_semaphore"),
         *("make_async_copy", "make_async_remote_copy", "async_copy", "async_remote_copy"),
-        *("sync_copy", "wait_bytes"),
+        *("sync_copy", "wait_bytes", "async_copy_counted", "async_remote_copy_counted"),
     }
 
 

@@ -6,15 +6,29 @@ from typing import Any
 import pytest
 
 import safepallas as sp
-from safepallas import _errors, _messages
+from safepallas import _errors, _messages, _messages_devices, _versions
 
-from . import test_messages_operations, test_messages_requests, test_messages_values
+from . import (
+    test_backstop_cores,
+    test_messages_barriers,
+    test_messages_guard,
+    test_messages_kernels,
+    test_messages_operations,
+    test_messages_requests,
+    test_messages_values,
+    test_pairs,
+)
 from .helpers import Message
 
 MESSAGES: list[Message] = [
+    *test_backstop_cores.MESSAGES.values(),
+    *test_messages_guard.MESSAGES.values(),
+    *test_messages_kernels.MESSAGES.values(),
+    *test_messages_barriers.MESSAGES.values(),
     *test_messages_operations.MESSAGES.values(),
     *test_messages_requests.MESSAGES.values(),
     *test_messages_values.MESSAGES.values(),
+    *test_pairs.MESSAGES.values(),
 ]
 
 # Stable: users and their tests look for the codes. What else each is, besides a ValueError.
@@ -29,12 +43,23 @@ CODES: dict[str, tuple[type[sp.SemaphoreError], tuple[type[Exception], ...]]] = 
     "amount-range": (sp.AmountRangeError, ()),
     "device-id-type": (sp.DeviceIdTypeError, (TypeError,)),
     "device-id": (sp.DeviceIdError, ()),
+    "axis-type": (sp.AxisTypeError, (TypeError,)),
+    "axis": (sp.AxisError, ()),
+    "not-in-kernel": (sp.NotInKernelError, ()),
+    "mixed-barriers": (sp.MixedBarriersError, ()),
     "not-a-ref": (sp.NotARefError, (TypeError,)),
     "copy-mismatch": (sp.CopyMismatchError, ()),
+    "wait-option": (sp.WaitOptionError, (TypeError,)),
     "copy-option": (sp.CopyOptionError, (TypeError,)),
+    "foreign-semaphore": (sp.ForeignSemaphoreError, ()),
+    "counted-copy": (sp.CountedCopyError, ()),
     "missing-collective-id": (sp.MissingCollectiveIdError, ()),
     "unused-collective-id": (sp.UnusedCollectiveIdError, ()),
+    "interpreted-copy": (sp.InterpretedCopyError, ()),
     "interpreted-read": (sp.InterpretedReadError, ()),
+    "interpreted-output": (sp.InterpretedOutputError, ()),
+    "missing-side-effects": (sp.MissingSideEffectsError, ()),
+    "in-flight": (sp.InFlightError, ()),
     "annotation": (sp.AnnotationError, (TypeError,)),
     "spec": (sp.SpecError, (TypeError,)),
     "adopt": (sp.AdoptError, (TypeError,)),
@@ -62,7 +87,9 @@ def test_every_class_has_a_code_of_its_own() -> None:
     assert ours == {sp.SemaphoreError, *(cls for cls, _ in CODES.values())}
     assert len({cls.code for cls in ours}) == len(ours)
     assert sp.SemaphoreLimitWarning.code == "semaphore-limit"
+    assert sp.JaxVersionWarning.code == "jax-version"
     assert issubclass(sp.SemaphoreLimitWarning, UserWarning)
+    assert issubclass(sp.JaxVersionWarning, UserWarning)
 
 
 def test_every_class_is_exported() -> None:
@@ -71,7 +98,8 @@ def test_every_class_is_exported() -> None:
         for _, cls in inspect.getmembers(_errors, inspect.isclass)
         if cls.__module__ == _errors.__name__
     }
-    assert defined == subclasses(sp.SemaphoreError) | {sp.SemaphoreLimitWarning}
+    warnings = {sp.SemaphoreLimitWarning, sp.JaxVersionWarning}
+    assert defined == subclasses(sp.SemaphoreError) | warnings
     for cls in defined:
         assert getattr(sp, cls.__name__) is cls
 
@@ -81,13 +109,15 @@ def test_every_class_is_raised_by_a_message_under_test() -> None:
 
 
 def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every function of the module that words a message is reached by one of the misuses."""
+    """Every function of the modules that word messages is reached by one of the misuses."""
     reached: set[str] = set()
-    functions = {
-        name: function
-        for name, function in inspect.getmembers(_messages, inspect.isfunction)
+    modules = {
+        name: module
+        for module in (_messages, _messages_devices)
+        for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name != "short_type"  # words for a type, part of other messages
     }
+    functions = {name: getattr(module, name) for name, module in modules.items()}
 
     def spy(name: str) -> Any:
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -97,10 +127,12 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
         return called
 
     for name in functions:
-        monkeypatch.setattr(_messages, name, spy(name))
+        monkeypatch.setattr(modules[name], name, spy(name))
     for message in MESSAGES:
         with pytest.raises(message.error):
             message.misuse()
+    with pytest.warns(sp.JaxVersionWarning):
+        _versions.warn_if_untested((9, 9))
     with pytest.warns(sp.SemaphoreLimitWarning):
         test_messages_requests.call(lambda *_: None, (sp.semaphore(480),))
     assert reached == set(functions)

@@ -19,6 +19,8 @@ class Group(sp.Scratch):
     slots = sp.dma_semaphore(2)
     ints = sp.vmem((8, 128), jnp.int32)
     rows = sp.vmem((2, 128), jnp.float32)
+    table = sp.smem((8, 128), jnp.float32)
+    eight = sp.vmem((8,), jnp.int32)
 
 
 class Small(sp.Scratch):
@@ -53,6 +55,21 @@ def barrier_kernel(x: Any, o: Any) -> None:
 
 def reading_kernel(x: Any, o: Any, s: Group) -> None:
     o[0, 0] = sp.read(s.done).astype(jnp.float32)
+
+
+def counting_kernel(x: Any, o: Any, s: Group) -> None:
+    sp.async_copy_counted(x, o, s.done)
+
+
+def adding_kernel(x: Any, o: Any, s: Group) -> None:
+    sp.async_copy(x, o, s.sent, add=True)
+
+
+def gathering_kernel(x: Any, o: Any, s: Group) -> None:
+    sp.async_copy(x.at[s.eight], o, s.sent)
+
+
+INTERPRETER = "interpret=pltpu.InterpretParams(...)"
 
 
 def plain_kernel(x: Any, o: Any, *rest: Any) -> None: ...
@@ -162,6 +179,43 @@ MESSAGES: dict[str, Message] = {
         lambda x, o, s: sp.make_async_copy(x, o, s.slots[1]).start(add=1),
         "start of a local copy: add must be True or False, got int 1, with "
         "DmaSemaphore <<slots[1]>>. "
+        "[copy-option]",
+    ),
+    "counted in SMEM": row(
+        sp.CountedCopyError,
+        lambda x, o, s: sp.async_copy_counted(x, s.table, s.done),
+        "async_copy_counted: dst must not be in SMEM, got a raw Pallas ref (float32[8,128]), with "
+        "Semaphore <<done>>. The TPU compiler counts no copy that touches SMEM: copy on "
+        "sp.dma_semaphore() instead. [counted-copy]",
+    ),
+    "interpreted count": Message(
+        sp.InterpretedCopyError,
+        lambda: call(counting_kernel, Group, interpret=pltpu.InterpretParams()),
+        "kernel <<def counting_kernel>> starts a copy (<<at sp.async_copy_counted(x, o>>:"
+        f"{column('sp.async_copy_counted(x, o', 'sp.')} (counting_kernel)) that adds 1 to a "
+        f"regular semaphore, and {INTERPRETER} adds its bytes instead, so that waits end too "
+        "early. Use interpret=True, or compile for a TPU. [interpreted-copy]",
+    ),
+    "interpreted add": Message(
+        sp.InterpretedCopyError,
+        lambda: call(adding_kernel, Group, interpret=pltpu.InterpretParams()),
+        "kernel <<def adding_kernel>> starts a copy (<<at sp.async_copy(x, o, s.sent, add>>:"
+        f"{column('sp.async_copy(x, o, s.sent, add', 'sp.')} (adding_kernel)) that adds to its "
+        f"destination, and {INTERPRETER} overwrites it instead. Compile for a TPU. "
+        "[interpreted-copy]",
+    ),
+    "interpreted gather": Message(
+        sp.InterpretedCopyError,
+        lambda: call(gathering_kernel, Group, interpret=pltpu.InterpretParams()),
+        "kernel <<def gathering_kernel>> starts a copy (<<at sp.async_copy(x.at[s.eight]>>:"
+        f"{column('sp.async_copy(x.at[s.eight]', 'sp.')} (gathering_kernel)) that takes rows by "
+        f"an array or a ref of indices, and {INTERPRETER} cannot follow them. Use interpret=True, "
+        "or compile for a TPU. [interpreted-copy]",
+    ),
+    "add of a sync_copy": row(
+        sp.CopyOptionError,
+        lambda x, o, s: sp.sync_copy(x, o, add="yes"),
+        "sync_copy: add must be True or False, got str 'yes', with a semaphore of its own. "
         "[copy-option]",
     ),
     "barrier without id": Message(

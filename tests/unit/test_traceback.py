@@ -61,6 +61,8 @@ MISUSES: dict[str, Act] = {
     "async_remote_copy": lambda k: sp.async_remote_copy(k.x, k.o, k.dma0, k.dma1, THERE),
     "sync_copy": lambda k: sp.sync_copy(k.x, k.data.int32),
     "wait_bytes": lambda k: sp.wait_bytes(k.dma0, None),
+    "async_copy_counted": lambda k: sp.async_copy_counted(k.x, k.o, k.dma0),
+    "async_remote_copy_counted": lambda k: sp.async_remote_copy_counted(k.x, k.o, k.dma0, 0, THERE),
     "start": lambda k: copy_of(k).start(),
     "copy wait": lambda k: copy_of(k).wait(),
     "wait_send": lambda k: copy_of(k).wait_send(),

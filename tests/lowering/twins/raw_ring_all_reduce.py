@@ -51,7 +51,14 @@ def build(
         compiler_params=pltpu.CompilerParams(collective_id=0),
         interpret=interpret,
     )
-    fn = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    sharded = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+
+    def fn(x: jax.Array) -> jax.Array:
+        # A TPU core has no 64 bit types, whatever the caller has.
+        with jax.enable_x64(False):
+            result: jax.Array = sharded(x)
+        return result
+
     size = mesh.shape["x"]
     x = jnp.arange(size * ROWS * COLS, dtype=jnp.float32).reshape(size * ROWS, COLS)
     return fn, (x,)

@@ -1,23 +1,15 @@
 """Correct raw kernels: no checker says anything, and each is traced by the tests."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-if TYPE_CHECKING:
-    from jax.experimental.pallas.semaphore_refs import (
-        DmaSemaphoreRef,
-        Ref,
-        SemaphoreArrayRef,
-        SemaphoreRef,
-    )
+from safepallas.raw import DmaSemaphoreRef, Ref, SemaphoreArrayRef, SemaphoreRef
 
 SHAPE = (2, 8, 128)
 DATA = jax.ShapeDtypeStruct(SHAPE, jnp.float32)

@@ -1,20 +1,10 @@
 """Copies that signal what is no DMA semaphore, or copy what is no ref."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 from jax.experimental.pallas import tpu as pltpu
 
-if TYPE_CHECKING:
-    from jax.experimental.pallas.semaphore_refs import (
-        DmaSemaphoreRef,
-        Ref,
-        SemaphoreArrayRef,
-        SemaphoreRef,
-    )
+from safepallas.raw import DmaSemaphoreRef, Ref, SemaphoreArrayRef, SemaphoreRef
 
 
 def local(

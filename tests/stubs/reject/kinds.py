@@ -1,22 +1,17 @@
 """Refs of the wrong kind, and what is no semaphore at all."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-if TYPE_CHECKING:
-    from jax.experimental.pallas.semaphore_refs import (
-        BarrierSemaphoreRef,
-        DmaSemaphoreRef,
-        Ref,
-        SemaphoreArrayRef,
-        SemaphoreRef,
-    )
+from safepallas.raw import (
+    BarrierSemaphoreRef,
+    DmaSemaphoreRef,
+    Ref,
+    SemaphoreArrayRef,
+    SemaphoreRef,
+)
 
 
 def signals(

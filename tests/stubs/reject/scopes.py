@@ -1,20 +1,10 @@
 """Bodies that expect another ref than the scope allocates."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-if TYPE_CHECKING:
-    from jax.experimental.pallas.semaphore_refs import (
-        DmaSemaphoreRef,
-        Ref,
-        SemaphoreArrayRef,
-        SemaphoreRef,
-    )
+from safepallas.raw import DmaSemaphoreRef, Ref, SemaphoreArrayRef, SemaphoreRef
 
 
 def one(sem: DmaSemaphoreRef) -> int:

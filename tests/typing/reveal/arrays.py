@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 import safepallas as sp
+from safepallas import raw
 
 Dma: TypeAlias = sp.DmaSemaphore
 Line: TypeAlias = sp.SemaphoreArray[Dma, tuple[int]]
@@ -100,6 +101,7 @@ def attributes(a: Line, b: Plane, c: Cube, d: Tesseract) -> None:
     assert_type(d.shape, tuple[int, int, int, int])
     assert_type(b.at[0].shape, tuple[int])
     assert_type(len(a), int)
+    assert_type(a.ref, raw.SemaphoreArrayRef[Any, tuple[int]])
+    assert_type(b.ref.shape, tuple[int, int])
     assert_type(a.ref.dtype, Any)
-    assert_type(a.ref.shape, tuple[int, ...])
-    assert_type(a.ref.at, Any)
+    assert_type(a.ref.at[0], Any)

@@ -16,6 +16,7 @@ type_errors: list[type[TypeError]] = [
     sp.AdoptError,
     sp.AmountTypeError,
     sp.AnnotationError,
+    sp.AxisTypeError,
     sp.CopyOptionError,
     sp.DeviceIdTypeError,
     sp.IndexTypeError,
@@ -23,15 +24,22 @@ type_errors: list[type[TypeError]] = [
     sp.NotASemaphoreError,
     sp.NotScalarError,
     sp.SpecError,
+    sp.WaitOptionError,
     sp.WrongKindError,
 ]
 index_error: type[IndexError] = sp.IndexRangeError
 semaphore_errors: list[type[sp.SemaphoreError]] = [
     sp.AmountRangeError,
+    sp.AxisError,
     sp.CopyMismatchError,
+    sp.CountedCopyError,
     sp.DeviceIdError,
+    sp.ForeignSemaphoreError,
+    sp.InterpretedCopyError,
     sp.InterpretedReadError,
     sp.MissingCollectiveIdError,
+    sp.MixedBarriersError,
+    sp.NotInKernelError,
     sp.ScopeEndedError,
     sp.UnusedCollectiveIdError,
 ]

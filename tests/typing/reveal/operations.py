@@ -5,6 +5,7 @@ from typing import Any, assert_type
 import jax
 
 import safepallas as sp
+from safepallas import raw
 
 
 def operations(
@@ -18,8 +19,15 @@ def operations(
     assert_type(sp.read(barrier), jax.Array)
     assert_type(sp.read(dma), jax.Array)
     assert_type(sp.get_barrier_semaphore(), sp.BarrierSemaphore)
+    assert_type(sp.barrier_neighbors("x"), None)
+    assert_type(sp.barrier_all("x"), None)
+    assert_type(sp.barrier_all(("x", "y")), None)
+    assert_type(sp.core_barrier(regular, core_axis_name="core"), None)
+    assert_type(regular.ref, raw.SemaphoreRef)
+    assert_type(barrier.ref, raw.BarrierSemaphoreRef)
+    assert_type(dma.ref, raw.DmaSemaphoreRef)
     assert_type(regular.ref.dtype, Any)
-    assert_type(dma.ref.shape, tuple[int, ...])
+    assert_type(dma.ref.shape, tuple[()])
     assert_type(str(dma), str)
 
 
@@ -43,7 +51,13 @@ def copies(x: sp.Ref, o: sp.Ref, send: sp.DmaSemaphore, recv: sp.DmaSemaphore) -
     assert_type(sp.async_remote_copy(x, o, send, recv, device_id=1), sp.RemoteCopy)
 
     assert_type(sp.sync_copy(x, o), None)
+    assert_type(sp.sync_copy(x, o, add=True), None)
     assert_type(sp.wait_bytes(recv, o.at[0]), None)
+
+
+def counted(x: sp.Ref, o: sp.Ref, sent: sp.Semaphore, came: sp.Semaphore) -> None:
+    assert_type(sp.async_copy_counted(x, o, sent), None)
+    assert_type(sp.async_remote_copy_counted(x, o.at[0], sent, came, {"x": 1}), None)
 
 
 def data(x: sp.Ref, i: jax.Array) -> None:
@@ -55,13 +69,13 @@ def data(x: sp.Ref, i: jax.Array) -> None:
     assert_type(x.dtype, Any)
 
 
-def adopted(raw: Any, done: sp.Semaphore) -> None:
-    assert_type(sp.adopt(raw, sp.semaphore()), sp.Semaphore)
-    assert_type(sp.adopt(raw, sp.barrier_semaphore()), sp.BarrierSemaphore)
-    assert_type(sp.adopt(raw, sp.dma_semaphore()), sp.DmaSemaphore)
-    assert_type(sp.adopt(raw, sp.dma_semaphore(2)), sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]])
-    assert_type(sp.adopt(raw, sp.semaphore(2, 3)), sp.SemaphoreArray[sp.Semaphore, tuple[int, int]])
-    assert_type(sp.adopt(raw, sp.vmem((8, 128), "float32")), sp.Ref)
+def adopted(ref: Any, done: sp.Semaphore) -> None:
+    assert_type(sp.adopt(ref, sp.semaphore()), sp.Semaphore)
+    assert_type(sp.adopt(ref, sp.barrier_semaphore()), sp.BarrierSemaphore)
+    assert_type(sp.adopt(ref, sp.dma_semaphore()), sp.DmaSemaphore)
+    assert_type(sp.adopt(ref, sp.dma_semaphore(2)), sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]])
+    assert_type(sp.adopt(ref, sp.semaphore(2, 3)), sp.SemaphoreArray[sp.Semaphore, tuple[int, int]])
+    assert_type(sp.adopt(ref, sp.vmem((8, 128), "float32")), sp.Ref)
     assert_type(sp.adopt(done.ref, sp.semaphore()), sp.Semaphore)
 
 

@@ -5,6 +5,7 @@ from typing import Any, assert_type
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.pallas import tpu_sc as plsc
 
 import safepallas as sp
 
@@ -113,3 +114,48 @@ assert_type(
     ),
     Callable[..., Any],
 )
+
+
+# Kernels on meshes of cores: the same, in each form of the call.
+MESH = plsc.ScalarSubcoreMesh(axis_name="core", num_cores=1)
+assert_type(sp.dma_semaphore() @ MESH, sp.Spec[sp.DmaSemaphore])
+assert_type(sp.semaphore(2) @ MESH, sp.Spec[sp.SemaphoreArray[sp.Semaphore, tuple[int]]])
+assert_type(buffer @ MESH, sp.Spec[sp.Ref])
+assert_type(sp.kernel(kernel, LIKE, mesh=MESH, scratch_types=Buffers), Callable[..., Any])
+assert_type(sp.kernel(refs_only, LIKE, mesh=MESH), Callable[..., Any])
+assert_type(
+    sp.kernel([kernel, kernel], LIKE, mesh=[MESH, MESH], scratch_types=Buffers),
+    Callable[..., Any],
+)
+assert_type(
+    sp.kernel(
+        lambda x, o, sem: assert_type(sp.async_copy(x, o, sem), sp.LocalCopy).wait(),
+        LIKE,
+        mesh=MESH,
+        scratch_types=(sp.dma_semaphore() @ MESH,),
+    ),
+    Callable[..., Any],
+)
+assert_type(
+    sp.kernel(out_type=LIKE, mesh=MESH, scratch_types=(buffer, sp.dma_semaphore()))(
+        lambda x, o, acc, sem: assert_type(sp.async_copy(x, acc, sem), sp.LocalCopy).wait()
+    ),
+    Callable[..., Any],
+)
+assert_type(sp.kernel(mesh=MESH, scratch_types=Buffers)(kernel), Callable[..., Any])
+
+
+class Flight(sp.Scratch):
+    sem = sp.dma_semaphore()
+
+
+def half(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
+    del x, o, flight
+
+
+call = sp.pallas_call_async(Flight, half, half, LIKE)
+assert_type(call, sp.AsyncCall[Flight])
+in_flight = call.start(jnp.zeros((8, 128)))
+assert_type(in_flight, sp.InFlight[Flight])
+assert_type(in_flight.then({"y": jnp.zeros(2)}), dict[str, jax.Array])
+assert_type(call.done(in_flight), Any)

@@ -4,7 +4,7 @@ Names that one of the supported versions of JAX does not have carry an ignore co
 """
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Concatenate, Final, Generic, Never, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, Never, Protocol, TypeAlias, TypeVar, overload
 
 import jax
 import numpy as np
@@ -61,15 +61,17 @@ from jax._src.state.indexing import Slice as Slice
 from jax._src.state.indexing import ds as ds
 from jax._src.state.indexing import dslice as dslice
 from jax._src.state.primitives import broadcast_to as broadcast_to
-from jax.experimental.pallas.semaphore_refs import BarrierSemaphoreRef as _BarrierSemaphoreRef
-from jax.experimental.pallas.semaphore_refs import DmaSemaphoreRef as _DmaSemaphoreRef
-from jax.experimental.pallas.semaphore_refs import OtherRequest as _OtherRequest
-from jax.experimental.pallas.semaphore_refs import SemaphoreRef as _SemaphoreRef
-from jax.experimental.pallas.semaphore_refs import SemaphoreRequest as _SemaphoreRequest
+from jax._src.state.types import AbstractRef as _AbstractRef
+from jax.typing import ArrayLike as _ArrayLike
+
+from safepallas.raw import BarrierSemaphoreRef as _BarrierSemaphoreRef
+from safepallas.raw import DmaSemaphoreRef as _DmaSemaphoreRef
+from safepallas.raw import SemaphoreRef as _SemaphoreRef
 
 ANY: Final = MemorySpace.ANY
 HOST: MemorySpace | _jax_core.MemorySpace
 
+_R_co = TypeVar("_R_co", covariant=True)
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -85,6 +87,43 @@ _W = TypeVar("_W")
 _Axes: TypeAlias = Hashable | tuple[Hashable, ...]
 _Amount: TypeAlias = int | jax.Array | np.integer[Any]
 _DeviceId: TypeAlias = _Amount | tuple[_Amount, ...] | Mapping[Any, _Amount]
+
+class _View(Protocol):
+    # An index-update helper, `array.at[0]`, has no `at` of its own: an array is no ref.
+    @property
+    def at(self) -> Any: ...
+
+class _ViewIndexer(Protocol):
+    def __getitem__(self, index: Any, /) -> _View: ...
+
+# What a copy takes for a ref that holds data: a `Ref`, a `jax.Ref`, a view of either.
+class _RefLike(Protocol):
+    @property
+    def at(self) -> _ViewIndexer: ...
+    @property
+    def shape(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+    def __setitem__(self, index: Any, value: _ArrayLike, /) -> None: ...
+
+# What `SemaphoreType.DMA((2,))` makes: memory for which the body gets a ref. It is a `MemoryRef`
+# at run time.
+class _SemaphoreRequest(Generic[_R_co]):
+    def __init__(self, never: Never, /) -> None: ...
+    @property
+    def inner_aval(self) -> Any: ...
+    @property
+    def memory_space(self) -> Any: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def get_array_aval(self) -> jax.core.ShapedArray: ...
+    def get_ref_aval(self) -> _AbstractRef: ...
+
+# What a scope may allocate besides semaphores, and trees of requests, whose refs stay untyped.
+_OtherRequest: TypeAlias = MemoryRef | tuple[Any, ...] | list[Any] | dict[Any, Any] | None
 
 def semaphore_read(
     sem_or_view: _SemaphoreRef | _BarrierSemaphoreRef | _DmaSemaphoreRef,

@@ -87,16 +87,17 @@ from jax._src.pallas.mosaic.tpu_info import get_tpu_info_for_chip as get_tpu_inf
 from jax._src.pallas.mosaic.tpu_info import is_tpu_device as is_tpu_device
 from jax._src.pallas.primitives import DeviceIdType as DeviceIdType
 from jax._src.pallas.primitives import reciprocal as reciprocal
+from jax.experimental.pallas import _RefLike as _Ref
+from jax.experimental.pallas import _SemaphoreRequest
 from jax.experimental.pallas import semaphore_read as semaphore_read
 from jax.experimental.pallas import semaphore_signal as semaphore_signal
 from jax.experimental.pallas import semaphore_wait as semaphore_wait
-from jax.experimental.pallas.semaphore_refs import BarrierSemaphoreRef as _BarrierSemaphoreRef
-from jax.experimental.pallas.semaphore_refs import DmaSemaphoreRef as _DmaSemaphoreRef
-from jax.experimental.pallas.semaphore_refs import RefLike as _Ref
-from jax.experimental.pallas.semaphore_refs import SemaphoreArrayRef as _SemaphoreArrayRef
-from jax.experimental.pallas.semaphore_refs import SemaphoreRef as _SemaphoreRef
-from jax.experimental.pallas.semaphore_refs import SemaphoreRequest as _SemaphoreRequest
 from typing_extensions import TypeVar
+
+from safepallas.raw import BarrierSemaphoreRef as _BarrierSemaphoreRef
+from safepallas.raw import DmaSemaphoreRef as _DmaSemaphoreRef
+from safepallas.raw import SemaphoreArrayRef as _SemaphoreArrayRef
+from safepallas.raw import SemaphoreRef as _SemaphoreRef
 
 PARALLEL: Final = GridDimensionSemantics.PARALLEL
 CORE_PARALLEL: Final = GridDimensionSemantics.CORE_PARALLEL

@@ -1,0 +1,132 @@
+"""Look up rows of a table in HBM by their indices, on the vector subcores of the SparseCores.
+
+Each subcore takes its share of the indices, two chunks at a time: the indices into its own memory,
+then the rows that they name. ``table.at[indices]``, where `indices` is a ref, makes one copy of as
+many rows as there are indices. While rows are written out, the next indices come in. There is a DMA
+semaphore for each buffer and each purpose, so that a wait can only mean the chunk it names.
+
+`python docs/examples/sparse_core_gather.py` runs it on the CPU, on one subcore: of JAX's
+interpreters (0.10.2, 0.12.0.1) ``interpret=True`` does not know the axes of a mesh of cores, and
+``pltpu.InterpretParams`` no gather. For a TPU JAX 0.12 warns that the semaphore of a copy from a
+subcore's memory to HBM is ignored (`SparseCorePushStreamWarning`), also for ``pltpu.sync_copy``.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu_sc as plsc
+from jax.sharding import AbstractDevice, AbstractMesh
+
+import safepallas as sp
+
+ROWS, COLS, LOOKUPS = 1000, 128, 2048
+CHUNK = 16  # rows that one copy gathers
+SLOTS = (np.int32(0), np.int32(1))  # also with 64 bit types, where an int indexes as an int64
+
+
+def gather(table: jax.Array, indices: jax.Array, *, interpret: Any = False) -> jax.Array:
+    """``table[indices]``, for as many indices as fill pairs of chunks on every subcore."""
+    one: Any = {"num_cores": 1, "num_subcores": 1} if interpret else {}
+    mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", **one)
+    subcores = mesh.num_cores * mesh.num_subcores
+    chunks = len(indices) // (subcores * CHUNK)
+    assert chunks % 2 == 0
+    assert chunks * subcores * CHUNK == len(indices)
+
+    class Buffers(sp.Scratch):
+        even = sp.vmem((CHUNK,), jnp.int32)  # the indices of every other chunk
+        odd = sp.vmem((CHUNK,), jnp.int32)
+        rows = sp.vmem((2, CHUNK, table.shape[1]), table.dtype)
+        fetched = sp.dma_semaphore(2)
+        gathered = sp.dma_semaphore(2)
+        stored = sp.dma_semaphore(2)
+
+    def kernel(table: sp.Ref, indices: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+        subcore: int | jax.Array = 0
+        if subcores > 1:
+            core = jax.lax.axis_index("core")
+            subcore = core * mesh.num_subcores + jax.lax.axis_index("subcore")
+        names = (s.even, s.odd)
+        buffers = (s.rows.at[SLOTS[0]], s.rows.at[SLOTS[1]])
+
+        def place(chunk: int | jax.Array) -> Any:
+            return pl.ds((subcore * chunks + chunk) * CHUNK, CHUNK)
+
+        def fetch(chunk: int | jax.Array, slot: np.int32) -> sp.LocalCopy:
+            return sp.make_async_copy(indices.at[place(chunk)], names[slot], s.fetched.at[slot])
+
+        def load(slot: np.int32) -> sp.LocalCopy:
+            return sp.make_async_copy(table.at[names[slot]], buffers[slot], s.gathered.at[slot])
+
+        def store(chunk: int | jax.Array, slot: np.int32) -> sp.LocalCopy:
+            return sp.make_async_copy(buffers[slot], o.at[place(chunk)], s.stored.at[slot])
+
+        fetch(0, SLOTS[0]).start()
+        fetch(1, SLOTS[1]).start()
+
+        def pair(_: jax.Array, first: jax.Array) -> jax.Array:
+            for slot in SLOTS:
+                chunk = first + slot
+
+                @pl.when(first > 0)
+                def _free(chunk: jax.Array = chunk, slot: np.int32 = slot) -> None:
+                    store(chunk - 2, slot).wait()
+
+                fetch(chunk, slot).wait()
+                load(slot).start()
+            for slot in SLOTS:
+                chunk = first + slot
+                load(slot).wait()
+                store(chunk, slot).start()
+
+                @pl.when(chunk + 2 < chunks)
+                def _prefetch(chunk: jax.Array = chunk, slot: np.int32 = slot) -> None:
+                    fetch(chunk + 2, slot).start()
+
+            return first + 2
+
+        jax.lax.fori_loop(0, chunks // 2, pair, np.int32(0))
+        store(chunks - 2, SLOTS[0]).wait()
+        store(chunks - 1, SLOTS[1]).wait()
+
+    out = jax.ShapeDtypeStruct((len(indices), table.shape[1]), table.dtype)
+    call = sp.kernel(kernel, out, mesh=mesh, scratch_types=Buffers, interpret=interpret)
+    rows: jax.Array = call(table, indices)
+    return rows
+
+
+def build(
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None, *, interpret: Any = False
+) -> tuple[Callable[..., jax.Array], tuple[jax.Array, ...]]:
+    """The function and arguments for it. It runs on one device: no mesh is needed."""
+    table = jax.random.normal(jax.random.key(0), (ROWS, COLS), jnp.float32)
+    indices = jax.random.randint(jax.random.key(1), (LOOKUPS,), 0, ROWS, jnp.int32)
+
+    def fn(table: jax.Array, indices: jax.Array) -> jax.Array:
+        return gather(table, indices, interpret=interpret)
+
+    return fn, (table, indices)
+
+
+def expected(table: jax.Array, indices: jax.Array) -> jax.Array:
+    return table[indices]
+
+
+def main() -> None:
+    fn, args = build(interpret=True)
+    # What SparseCores there are, JAX asks the chip.
+    chip = AbstractMesh((), (), abstract_device=AbstractDevice("TPU v6 lite", 1, "tpu"))
+    with jax.sharding.use_abstract_mesh(chip):
+        np.testing.assert_array_equal(jax.jit(fn)(*args), expected(*args))
+    print(f"{LOOKUPS} rows gathered through a vector subcore: ok")
+
+
+if __name__ == "__main__":
+    main()
