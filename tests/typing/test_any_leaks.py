@@ -19,9 +19,19 @@ from .checkers import CHECK_SECONDS, HERE, MYPY, library_parent, require, run
 
 # What else holds an Any, and why. A parameter of this type is JAX's or Pallas's own matter.
 TAKEN_AS_PALLAS_DOES = {
+    "AsyncCall.done.after",  # a tree of arrays
+    "AsyncCall.start.inputs",
     "Ref.__getitem__.index",
     "Ref.__setitem__.index",
     "adopt.ref",
+    "kernel.compiler_params",
+    "kernel.cost_estimate",
+    "kernel.interpret",
+    "kernel.mesh",
+    "kernel.out_type",
+    "pallas_call_async.compiler_params",
+    "pallas_call_async.interpret",
+    "pallas_call_async.out_shape",
     "pallas_call.compiler_params",
     "pallas_call.cost_estimate",
     "pallas_call.grid",
@@ -35,12 +45,14 @@ TAKEN_AS_PALLAS_DOES = {
 }
 IN_TYPES_OF_NUMPY_AND_JAX = {  # np.integer[Any], jax.typing.DTypeLike
     "async_remote_copy.device_id",
+    "async_remote_copy_counted.device_id",
     "make_async_remote_copy.device_id",
     "signal.device_id",
     "smem.dtype",
     "vmem.dtype",
 }
 GIVEN_AS_PALLAS_DOES = {
+    "AsyncCall.done.return",
     "Ref.dtype.return",
     "pallas_call.return",
     "SemaphoreArray.ref.return",  # whose elements have refs of the kind's own type
@@ -55,7 +67,12 @@ OVERLOADED = {
     "Spec.__get__.return",
     "barrier_semaphore.return",
     "dma_semaphore.return",
+    "kernel.body",
+    "kernel.return",
+    "kernel.scratch_types",
     "pallas_call.scratch_shapes",
+    "pallas_call_async.return",
+    "pallas_call_async.semaphores",
     "run_scoped.specs",
     "semaphore.return",
     "with_scoped.return",

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.experimental.pallas.tpu_sc as plsc
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from jax.experimental.pallas import tpu_sc as plsc
 
 ROWS, COLS, LOOKUPS = 1000, 128, 2048
 CHUNK = 16  # rows that one copy gathers
