@@ -143,8 +143,8 @@ def axis_none(op: str, arg: str) -> AxisError:
 
 def axis_unknown(op: str, arg: str, axis: str, known: str) -> AxisError:
     return AxisError(
-        f"{op}: {arg} names the axis {axis}, which is no axis of the device mesh here. The axes are "
-        f"{known}. Call the kernel inside jax.shard_map over a mesh with that axis."
+        f"{op}: {arg} names the axis {axis}, which is no axis of the device mesh here. The axes "
+        f"are {known}. Call the kernel inside jax.shard_map over a mesh with that axis."
     )
 
 

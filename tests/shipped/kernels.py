@@ -197,8 +197,8 @@ KERNELS: dict[str, Callable[..., Built]] = {
 # 0.10.2 and 0.12.0.1: "'ReshapeTransform' object has no attribute 'indices'").
 INTERPRETED: dict[str, dict[str, Any]] = {
     # Its steps share a receive semaphore. "on_wait" lets copies overtake each other: a wait then
-    # ends with the bytes of another step, NaNs come out, and JAX's race detector says so (both
-    # versions).
+    # ends with the bytes of another step and NaNs come out (both versions); JAX's race detector
+    # says so (0.12.0.1).
     "all_gather": {"dma_execution_mode": "eager"},
     "example_kernel": {},
     "flash_attention": {},
