@@ -11,7 +11,7 @@ halves run as one kernel: no interpreter of JAX carries a semaphore from one ker
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Four devices and an idle one: with none idle the simulator of jax 0.10 can hang.
@@ -25,7 +25,18 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 
-ROWS, INNER, COLS = 64, 256, 512
+
+class Sizes(NamedTuple):
+    """What one device holds, in elements."""
+
+    rows: int  # of x
+    inner: int
+    cols: int
+    dtype: Any
+
+
+SMALL = Sizes(rows=64, inner=256, cols=512, dtype=jnp.float32)
+PRODUCTION = Sizes(rows=1024, inner=4096, cols=4096, dtype=jnp.bfloat16)
 
 
 class Flight(sp.Scratch):
@@ -50,7 +61,10 @@ def done(w: sp.Ref, o: sp.Ref, flight: Flight) -> None:
 
 
 def build(
-    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None, *, interpret: Any = False
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None,
+    *,
+    sizes: Sizes = SMALL,
+    interpret: Any = False,
 ) -> tuple[Callable[..., jax.Array], tuple[jax.Array, ...]]:
     """The function and arguments for it, for a mesh with one axis "x" of any size."""
     assert mesh is not None
@@ -59,7 +73,7 @@ def build(
         Flight,
         start,
         done,
-        jax.ShapeDtypeStruct((INNER, COLS), jnp.float32),
+        jax.ShapeDtypeStruct((sizes.inner, sizes.cols), sizes.dtype),
         compiler_params=pltpu.CompilerParams(collective_id=0),
         interpret=interpret,
     )
@@ -75,16 +89,17 @@ def build(
 
     fn = jax.shard_map(products, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     # Small whole numbers: every sum is exact, in whatever order.
-    x = jnp.arange(size * ROWS * INNER, dtype=jnp.float32).reshape(-1, INNER) % 7
-    w = jnp.arange(size * INNER * COLS, dtype=jnp.float32).reshape(-1, COLS) % 5
-    return fn, (x, w)
+    x = jnp.arange(size * sizes.rows * sizes.inner, dtype=jnp.int32).reshape(-1, sizes.inner) % 7
+    w = jnp.arange(size * sizes.inner * sizes.cols, dtype=jnp.int32).reshape(-1, sizes.cols) % 5
+    return fn, (x.astype(sizes.dtype), w.astype(sizes.dtype))
 
 
 def expected(x: jax.Array, w: jax.Array) -> jax.Array:
     """Row by row, the products with all weights, those of the row's own device first."""
-    blocks = w.reshape(-1, INNER, COLS)
+    inner = x.shape[1]
+    blocks = w.reshape(-1, inner, w.shape[1])
     size = len(blocks)
-    every = jnp.einsum("dri,eic->drec", x.reshape(size, ROWS, INNER), blocks)
+    every = jnp.einsum("dri,eic->drec", x.reshape(size, -1, inner), blocks)
     turned = [jnp.roll(every[d], -d, axis=1) for d in range(size)]
     return jnp.concatenate(turned)
 

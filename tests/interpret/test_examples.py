@@ -59,8 +59,8 @@ for n in 2, 4:
     same(once(once(x)), example.expected(example.expected(x)))
 """
 SIZES = """
-import ring_all_gather, ring_all_reduce
-for example in ring_all_gather, ring_all_reduce:
+import ring_all_gather, ring_all_reduce, start_done
+for example in ring_all_gather, ring_all_reduce, start_done:
     for n in 2, 3:
         fn, args = example.build(mesh(n), interpret=races)
         same(jax.jit(fn)(*args), example.expected(*args))
@@ -74,8 +74,8 @@ for counts in [0, 1, 2], [3, 4, 5], [6, 7, 0]:
     same(fn(*args), example.expected(*args))
 """
 LAZY = """
-import double_buffer, paged_copy, ring_all_gather, ring_all_reduce
-for example in double_buffer, paged_copy, ring_all_gather, ring_all_reduce:
+import double_buffer, paged_copy, ring_all_gather, ring_all_reduce, start_done
+for example in double_buffer, paged_copy, ring_all_gather, ring_all_reduce, start_done:
     fn, args = example.build(mesh(3), interpret=lazy)
     same(jax.jit(fn)(*args), example.expected(*args))
 """

@@ -39,7 +39,7 @@ def built(module: ModuleType, devices: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
-@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all"])
+@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all", "start_done"])
 def test_lowers_like_its_twin(name: str, devices: int, x64: bool) -> None:
     fn, args = built(load(EXAMPLES / f"{name}.py"), devices)
     raw_fn, raw_args = built(load(TWINS / f"raw_{name}.py"), devices)

@@ -41,12 +41,12 @@ def compile_production(name: str, devices: int, topology: str) -> str:
 
 @pytest.mark.parametrize("devices", [2, 4])
 @pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
-@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all"])
+@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all", "start_done"])
 def test_compiles(name: str, topology: str, devices: int) -> None:
     assert "tpu_custom_call" in compile_production(name, devices, topology)
 
 
-@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all"])
+@pytest.mark.parametrize("name", ["collective_matmul", "moe_all_to_all", "start_done"])
 def test_compiles_with_64_bit_types(name: str) -> None:
     with jax.enable_x64(True):
         assert "tpu_custom_call" in compile_production(name, 4, "v5e:2x2")

@@ -1,7 +1,7 @@
 """Raw-Pallas twin of docs/examples/start_done.py."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,16 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-ROWS, INNER, COLS = 64, 256, 512
+
+class Sizes(NamedTuple):
+    rows: int  # of x on a device
+    inner: int
+    cols: int
+    dtype: Any
+
+
+SMALL = Sizes(rows=64, inner=256, cols=512, dtype=jnp.float32)
+PRODUCTION = Sizes(rows=1024, inner=4096, cols=4096, dtype=jnp.bfloat16)
 
 
 def start(w: Any, o: Any, sent: Any, came: Any) -> None:
@@ -33,7 +42,7 @@ def done(w: Any, o_begun: Any, sent: Any, came: Any, o: Any) -> None:
 
 
 def build(
-    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None,
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh | None = None, *, sizes: Sizes = SMALL
 ) -> tuple[Callable[..., Any], tuple[jax.Array, ...]]:
     assert mesh is not None
     size = mesh.shape["x"]
@@ -42,14 +51,14 @@ def build(
     dma = pltpu.SemaphoreType.DMA
     begin = pl.pallas_call(
         start,
-        (pltpu.HBM((INNER, COLS), jnp.float32), dma, dma),
+        (pltpu.HBM((sizes.inner, sizes.cols), sizes.dtype), dma, dma),
         in_specs=[hbm],
         out_specs=(hbm, semaphore, semaphore),
         compiler_params=pltpu.CompilerParams(collective_id=0, has_side_effects=True),
     )
     finish = pl.pallas_call(
         done,
-        [jax.ShapeDtypeStruct((INNER, COLS), jnp.float32)],
+        [jax.ShapeDtypeStruct((sizes.inner, sizes.cols), sizes.dtype)],
         in_specs=[hbm, hbm, semaphore, semaphore],
         out_specs=[hbm],
         input_output_aliases={1: 0},
@@ -69,14 +78,15 @@ def build(
         return jnp.stack(found, axis=1)
 
     fn = jax.shard_map(products, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-    x = jnp.arange(size * ROWS * INNER, dtype=jnp.float32).reshape(-1, INNER) % 7
-    w = jnp.arange(size * INNER * COLS, dtype=jnp.float32).reshape(-1, COLS) % 5
-    return fn, (x, w)
+    x = jnp.arange(size * sizes.rows * sizes.inner, dtype=jnp.int32).reshape(-1, sizes.inner) % 7
+    w = jnp.arange(size * sizes.inner * sizes.cols, dtype=jnp.int32).reshape(-1, sizes.cols) % 5
+    return fn, (x.astype(sizes.dtype), w.astype(sizes.dtype))
 
 
 def expected(x: jax.Array, w: jax.Array) -> jax.Array:
-    blocks = w.reshape(-1, INNER, COLS)
+    inner = x.shape[1]
+    blocks = w.reshape(-1, inner, w.shape[1])
     size = len(blocks)
-    every = jnp.einsum("dri,eic->drec", x.reshape(size, ROWS, INNER), blocks)
+    every = jnp.einsum("dri,eic->drec", x.reshape(size, -1, inner), blocks)
     turned = [jnp.roll(every[d], -d, axis=1) for d in range(size)]
     return jnp.concatenate(turned)

@@ -1,0 +1,379 @@
+"""What `safepallas.verify` must know of JAX's private parts: `_compat` for the verifier alone.
+
+It puts the equations of a jaxpr into plain words: lines, views of refs, and the parts of a kernel
+call. JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python 3.13).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax._src import core as _core
+from jax._src import source_info_util as _source_info
+from jax._src.pallas import core as _pallas_core
+from jax._src.pallas import primitives as _pallas_primitives
+from jax._src.state import indexing as _indexing
+from jax._src.state import types as _state
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+_NDIndexer: Any = _indexing.NDIndexer
+_JAXPRS: Any = tuple(getattr(_core, n) for n in ("Jaxpr", "ClosedJaxpr") if hasattr(_core, n))
+_WHOLE = {pl.ANY, pltpu.HBM, pltpu.SEMAPHORE}
+
+
+class Slot:
+    """An operand of an equation, by its place among them."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+class Span(NamedTuple):
+    """A slice of one dimension; `start` and `size` are numbers or slots."""
+
+    start: Any
+    size: Any
+    stride: int
+
+
+class Index(NamedTuple):
+    """A step of a view: a number, a slot or a `Span` for each dimension of `shape`."""
+
+    parts: tuple[Any, ...]
+    shape: tuple[Any, ...]
+    gathers: bool  # by arrays of indices
+
+
+class Reshape(NamedTuple):
+    shape: tuple[int, ...]
+
+
+class Bitcast(NamedTuple):
+    dtype: Any
+
+
+class Transpose(NamedTuple):
+    order: tuple[int, ...]
+
+
+class Other(NamedTuple):
+    """A step that is not understood."""
+
+    name: str
+
+
+class View(NamedTuple):
+    """A ref, as a slot, and the steps from it."""
+
+    ref: Any
+    steps: tuple[Any, ...]
+
+
+def is_ref(aval: Any) -> bool:
+    return isinstance(aval, _state.AbstractRef)
+
+
+def is_literal(var: Any) -> bool:
+    return isinstance(var, _core.Literal)
+
+
+def is_jaxpr(x: Any) -> bool:
+    return isinstance(x, _JAXPRS)
+
+
+def open_jaxpr(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
+    """A jaxpr, and the values of its constants where it holds them."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    return inner, tuple(getattr(jaxpr, "consts", ()))
+
+
+def line_of(equation: Any) -> tuple[str, int, str]:
+    """The user's line of an equation: file, number and function, not of JAX nor of safepallas."""
+    frame = _source_info.user_frame(equation.source_info.traceback)
+    if frame is None:
+        return "<unknown>", 0, ""
+    return frame.file_name, frame.start_line, frame.function_name
+
+
+def argument_names(jaxpr: Any, count: int) -> list[str]:
+    """What the user calls the arguments of a body: ``""`` where that is not known."""
+    info = getattr(jaxpr, "debug_info", None)
+    names = [str(n or "") for n in getattr(info, "arg_names", None) or ()]
+    return (names + [""] * count)[:count]
+
+
+def function_of(jaxpr: Any) -> str:
+    """The name of the function that a jaxpr was traced from."""
+    info = getattr(jaxpr, "debug_info", None)
+    return str(getattr(info, "func_src_info", None) or "kernel").partition(" at ")[0]
+
+
+def space_of(aval: Any) -> Any:
+    """The memory that a ref lies in."""
+    space = getattr(aval, "memory_space", None)
+    return getattr(space, "memory_space", space)
+
+
+def stays_in_place(aval: Any) -> bool:
+    """Whether an operand is handed to the kernel as it lies, and not block by block."""
+    return space_of(aval) in _WHOLE
+
+
+# Views
+
+
+def _step(transform: Any) -> Any:
+    if type(transform) is _NDIndexer:
+        parts: list[Any] = []
+        for part in transform.indices:
+            if isinstance(part, pl.Slice):
+                parts.append(Span(part.start, part.size, part.stride))
+            elif isinstance(part, Slot) or isinstance(part, int):
+                parts.append(part)
+            else:
+                return Other("an index that is a ref")
+        return Index(tuple(parts), tuple(transform.shape), bool(transform.int_indexer_shape))
+    name = type(transform).__name__
+    if name == "ReshapeTransform":
+        return Reshape(tuple(transform.shape))
+    if name == "BitcastTransform":
+        return Bitcast(transform.dtype)
+    if name == "TransposeTransform":
+        return Transpose(tuple(transform.permutation))
+    return Other(name)
+
+
+def _view(ref: Any, transforms: Sequence[Any] = ()) -> Any:
+    steps = list(transforms)
+    while isinstance(ref, _state.TransformedRef):
+        steps = [*ref.transforms, *steps]
+        ref = ref.ref
+    return None if ref is None else View(ref, tuple(_step(t) for t in steps))
+
+
+def _slots(equation: Any) -> list[Slot]:
+    return [Slot(i) for i in range(len(equation.invars))]
+
+
+def view_accessed(equation: Any) -> tuple[View, Slot | None]:
+    """Of ``get``, ``swap`` and ``addupdate``: what is accessed, and the value that is stored."""
+    slots: list[Any] = _slots(equation)
+    has_value = equation.primitive.name != "get"
+    rest = slots[2:] if has_value else slots[1:]
+    transforms = jax.tree_util.tree_unflatten(equation.params["tree"], rest)
+    return _view(slots[0], transforms), slots[1] if has_value else None
+
+
+def view_masked(equation: Any) -> tuple[View, Slot | None]:
+    """The same of Pallas' own loads and stores, which may have a mask."""
+    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], _slots(equation))
+    stored = parts[2] if equation.primitive.name == "masked_swap" else None
+    return _view(parts[0], parts[1]), stored
+
+
+class Operation(NamedTuple):
+    """The parts of a signal, a wait or a read: slots all."""
+
+    view: View
+    amount: Any
+    device_id: Any
+    core_index: Any
+    is_logical: bool
+
+
+def _is_logical(equation: Any) -> bool:
+    kind = equation.params.get("device_id_type")
+    return kind is _pallas_primitives.DeviceIdType.LOGICAL
+
+
+def semaphore_parts(equation: Any) -> Operation:
+    """Of ``semaphore_signal``, ``semaphore_wait`` and ``semaphore_read``."""
+    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], _slots(equation))
+    signals = equation.primitive.name == "semaphore_signal"
+    return Operation(
+        _view(parts[0], parts[1]),
+        parts[2] if len(parts) > 2 else None,
+        parts[3] if signals else None,
+        parts[4] if signals else None,
+        _is_logical(equation),
+    )
+
+
+class Copy(NamedTuple):
+    """The parts of a copy, or of a wait for one: views, or None."""
+
+    source: View
+    target: View
+    came: View | None
+    sent: View | None
+    device_id: Any
+    is_logical: bool
+
+
+def copy_parts(equation: Any) -> Copy:
+    """Of ``dma_start`` and ``dma_wait``. A wait is for as many bytes as `target` holds."""
+    source, target, came, sent, device_id = equation.params["tree"].unflatten(_slots(equation))
+    return Copy(
+        _view(source), _view(target), _view(came), _view(sent), device_id, _is_logical(equation)
+    )
+
+
+# Loops
+
+
+def scan_counts(equation: Any) -> tuple[int, int]:
+    """How many of the operands of a scan are constants, and how many are carried."""
+    params = equation.params
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(consts), len(carry)
+
+
+# Kernel calls
+
+
+class Operand(NamedTuple):
+    """A block operand of a kernel call."""
+
+    aval: Any  # the ref that the kernel sees
+    array_shape: tuple[int, ...]
+    block: tuple[int | None, ...]  # None for a dimension that the kernel does not see
+    is_blocked: bool  # the index map counts blocks
+    index_map: Any
+    name: str
+
+
+class Call(NamedTuple):
+    """A ``pallas_call``, taken apart. Operands: grid sizes, prefetched ones, inputs."""
+
+    jaxpr: Any
+    name: str
+    grid: tuple[int | None, ...]  # None for a size that is an operand
+    prefetched: int
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    vmapped: tuple[int, ...]
+    aliases: tuple[tuple[int, int], ...]  # operand, output
+    has_collective_id: bool
+
+
+def _operand(mapping: Any, aval: Any, name: str) -> Operand:
+    block: list[int | None] = []
+    is_blocked = True
+    for dim in mapping.block_shape:
+        kind = type(dim).__name__
+        if isinstance(dim, int):
+            block.append(dim)
+        elif kind == "Squeezed" or dim is None:
+            block.append(None)
+        else:
+            block.append(getattr(dim, "block_size", None))
+            is_blocked = is_blocked and kind == "Blocked"
+    return Operand(
+        aval,
+        tuple(mapping.array_aval.shape),
+        tuple(block),
+        is_blocked,
+        mapping.index_map_jaxpr,
+        name,
+    )
+
+
+def _has_collective_id(params: Any) -> bool:
+    if isinstance(params, dict):  # by backend, as an older Pallas has it
+        params = params.get("mosaic_tpu") or params.get("mosaic")
+    return getattr(params, "collective_id", None) is not None
+
+
+def call_parts(equation: Any) -> Call:
+    params = equation.params
+    jaxpr, mapping = open_jaxpr(params["jaxpr"])[0], params["grid_mapping"]
+    names = argument_names(jaxpr, len(jaxpr.invars))
+    first, inputs = mapping.num_index_operands, mapping.num_inputs
+    blocks = [
+        _operand(m, jaxpr.invars[first + i].aval, names[first + i])
+        for i, m in enumerate(mapping.block_mappings)
+    ]
+    grid = tuple(None if _pallas_core.is_dynamic_dim(d) else int(d) for d in mapping.grid)
+    name = params.get("name") or function_of(jaxpr)
+    return Call(
+        jaxpr,
+        str(name),
+        grid,
+        first,
+        tuple(blocks[:inputs]),
+        tuple(blocks[inputs:]),
+        tuple(mapping.vmapped_dims),
+        tuple(dict(params["input_output_aliases"]).items()),
+        _has_collective_id(params["compiler_params"]),
+    )
+
+
+class CoreCall(NamedTuple):
+    """A kernel over a mesh of cores (``pl.kernel``): whole operands, no grid."""
+
+    jaxpr: Any
+    name: str
+    axis: Any
+    cores: int
+    aliases: tuple[tuple[int, int], ...]
+    has_collective_id: bool
+
+
+def core_call_parts(equation: Any) -> CoreCall | None:
+    """Of ``mpmd_map`` with one body on TensorCores; None for others."""
+    params = equation.params
+    meshes, jaxprs = params.get("meshes", ()), params.get("jaxprs", ())
+    if len(meshes) != 1 or len(jaxprs) != 1 or "TensorCore" not in type(meshes[0]).__name__:
+        return None
+    jaxpr = open_jaxpr(jaxprs[0])[0]
+    sizes = dict(meshes[0].shape)
+    if len(sizes) != 1:
+        return None
+    ((axis, cores),) = sizes.items()
+    return CoreCall(
+        jaxpr,
+        str(params.get("name") or function_of(jaxpr)),
+        axis,
+        int(cores),
+        tuple(dict(params.get("input_output_aliases") or {}).items()),
+        _has_collective_id(params.get("compiler_params")),
+    )
+
+
+def bits_of(dtype: Any) -> int:
+    """The bits of one element."""
+    name = str(dtype)
+    digits = "".join(c for c in name.partition("_")[0] if c.isdigit())
+    if name.startswith(("int", "uint")) and digits in ("2", "4"):
+        return int(digits)
+    if name.startswith(("float4", "float6")):
+        return int(name[5])
+    return int(dtype.itemsize) * 8
+
+
+def size_of(shape: Sequence[int]) -> int:
+    return math.prod(shape)
+
+
+# Meshes
+
+
+def mesh_sizes(mesh: Any) -> dict[Any, int]:
+    return dict(mesh.shape)
+
+
+def partition_axes(spec: Any, rank: int) -> list[tuple[Any, ...]]:
+    """The mesh axes over which each dimension of an operand of a shard_map is split."""
+    parts: list[tuple[Any, ...]] = []
+    for part in tuple(spec):
+        if part is None:
+            parts.append(())
+        else:
+            parts.append(part if isinstance(part, tuple) else (part,))
+    return (parts + [()] * rank)[:rank]
