@@ -7,7 +7,9 @@ the kernel is traced. What reaches the TPU is what raw Pallas would have sent.
 Use it as ``import safepallas as sp``.
 """
 
+import importlib as _importlib
 import os as _os
+from typing import TYPE_CHECKING
 
 from safepallas import _versions
 
@@ -55,10 +57,12 @@ from safepallas._errors import NotARefError as NotARefError
 from safepallas._errors import NotASemaphoreError as NotASemaphoreError
 from safepallas._errors import NotInKernelError as NotInKernelError
 from safepallas._errors import NotScalarError as NotScalarError
+from safepallas._errors import PictureError as PictureError
 from safepallas._errors import ScopeEndedError as ScopeEndedError
 from safepallas._errors import SemaphoreError as SemaphoreError
 from safepallas._errors import SemaphoreLimitWarning as SemaphoreLimitWarning
 from safepallas._errors import SpecError as SpecError
+from safepallas._errors import UnsafeProtocolError as UnsafeProtocolError
 from safepallas._errors import UnusedCollectiveIdError as UnusedCollectiveIdError
 from safepallas._errors import WaitOptionError as WaitOptionError
 from safepallas._errors import WrongKindError as WrongKindError
@@ -90,3 +94,14 @@ from safepallas._version import __version__ as __version__
 
 _compat.hide_from_locations(_os.path.dirname(__file__))
 _compat.hide_pallas_in_tracebacks()
+
+if TYPE_CHECKING:
+    from safepallas.verify import verify as verify
+else:
+    del TYPE_CHECKING
+
+    def __getattr__(name):
+        """`verify` is imported when it is first asked for: few programs that run need it."""
+        if name == "verify":
+            return _importlib.import_module("safepallas.verify")  # a package that can be called
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

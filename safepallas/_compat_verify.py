@@ -4,6 +4,7 @@ It puts the equations of a jaxpr into plain words: lines, views of refs, and the
 call. JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python 3.13).
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -45,7 +46,7 @@ class Index(NamedTuple):
 
     parts: tuple[Any, ...]
     shape: tuple[Any, ...]
-    gathers: bool  # by arrays of indices
+    gathered: tuple[Any, ...]  # the shape of the arrays of indices, if there are any
 
 
 class Reshape(NamedTuple):
@@ -106,6 +107,14 @@ def argument_names(jaxpr: Any, count: int) -> list[str]:
     return (names + [""] * count)[:count]
 
 
+def definition_of(jaxpr: Any) -> tuple[str, int, str]:
+    """Where the body of a kernel is defined, as `line_of` has it."""
+    info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", None) or "")
+    name, _, place = info.partition(" at ")
+    file, _, number = place.rpartition(":")
+    return (file, int(number), name) if file and number.isdigit() else ("<unknown>", 0, name)
+
+
 def function_of(jaxpr: Any) -> str:
     """The name of the function that a jaxpr was traced from."""
     info = getattr(jaxpr, "debug_info", None)
@@ -132,11 +141,11 @@ def _step(transform: Any) -> Any:
         for part in transform.indices:
             if isinstance(part, pl.Slice):
                 parts.append(Span(part.start, part.size, part.stride))
-            elif isinstance(part, Slot) or isinstance(part, int):
+            elif isinstance(part, (Slot, int)):
                 parts.append(part)
             else:
                 return Other("an index that is a ref")
-        return Index(tuple(parts), tuple(transform.shape), bool(transform.int_indexer_shape))
+        return Index(tuple(parts), tuple(transform.shape), tuple(transform.int_indexer_shape))
     name = type(transform).__name__
     if name == "ReshapeTransform":
         return Reshape(tuple(transform.shape))
@@ -259,7 +268,7 @@ class Call(NamedTuple):
     outputs: tuple[Operand, ...]
     vmapped: tuple[int, ...]
     aliases: tuple[tuple[int, int], ...]  # operand, output
-    has_collective_id: bool
+    collective_id: Any
 
 
 def _operand(mapping: Any, aval: Any, name: str) -> Operand:
@@ -284,10 +293,10 @@ def _operand(mapping: Any, aval: Any, name: str) -> Operand:
     )
 
 
-def _has_collective_id(params: Any) -> bool:
+def _collective_id(params: Any) -> Any:
     if isinstance(params, dict):  # by backend, as an older Pallas has it
         params = params.get("mosaic_tpu") or params.get("mosaic")
-    return getattr(params, "collective_id", None) is not None
+    return getattr(params, "collective_id", None)
 
 
 def call_parts(equation: Any) -> Call:
@@ -310,7 +319,7 @@ def call_parts(equation: Any) -> Call:
         tuple(blocks[inputs:]),
         tuple(mapping.vmapped_dims),
         tuple(dict(params["input_output_aliases"]).items()),
-        _has_collective_id(params["compiler_params"]),
+        _collective_id(params["compiler_params"]),
     )
 
 
@@ -322,7 +331,7 @@ class CoreCall(NamedTuple):
     axis: Any
     cores: int
     aliases: tuple[tuple[int, int], ...]
-    has_collective_id: bool
+    collective_id: Any
 
 
 def core_call_parts(equation: Any) -> CoreCall | None:
@@ -342,10 +351,11 @@ def core_call_parts(equation: Any) -> CoreCall | None:
         axis,
         int(cores),
         tuple(dict(params.get("input_output_aliases") or {}).items()),
-        _has_collective_id(params.get("compiler_params")),
+        _collective_id(params.get("compiler_params")),
     )
 
 
+@functools.cache  # asked for with every view
 def bits_of(dtype: Any) -> int:
     """The bits of one element."""
     name = str(dtype)

@@ -205,6 +205,21 @@ class AdoptError(SemaphoreError, TypeError):
     code = "adopt"
 
 
+class UnsafeProtocolError(SemaphoreError, AssertionError):
+    """`verify` did not find a protocol safe: there are findings, or it could not decide.
+
+    An `AssertionError` too, as it is raised for what a test asserts.
+    """
+
+    code = "unsafe-protocol"
+
+
+class PictureError(SemaphoreError):
+    """The report of a verification cannot be drawn."""
+
+    code = "picture"
+
+
 class SemaphoreLimitWarning(UserWarning):
     """A kernel allocates so many semaphores that the TPU compiler may refuse it."""
 

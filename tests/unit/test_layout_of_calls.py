@@ -20,7 +20,11 @@ import safepallas as sp
 from safepallas import _signatures_generate
 
 LIBRARY = Path(sp.__file__).resolve().parent
-SOURCES = {path.stem: path.read_text() for path in sorted(LIBRARY.glob("*.py"))}
+PATHS = {
+    ".".join(path.relative_to(LIBRARY).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(LIBRARY.rglob("*.py"))
+}
+SOURCES = {name: path.read_text() for name, path in PATHS.items()}
 X = OUT = jax.ShapeDtypeStruct((16, 128), jnp.float32)
 BLOCK = pl.BlockSpec((8, 128), lambda i: (i, 0))
 
@@ -148,7 +152,7 @@ def test_the_overloads_are_what_the_generator_writes() -> None:
 @pytest.mark.parametrize("name", SOURCES)
 def test_nothing_private_of_jax_outside_compat(name: str) -> None:
     private = re.findall(r"jax\._src|jax\.interpreters|jaxlib|from jax import _\w+", SOURCES[name])
-    assert bool(private) == (name == "_compat")
+    assert bool(private) == (name in ("_compat", "_compat_verify"))
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -158,7 +162,8 @@ def imports(tree: ast.AST) -> Iterator[str]:
             package, _, module = node.module.partition(".")
             assert node.level == 0
             if package == "safepallas":
-                yield from [module] if module else [alias.name for alias in node.names]
+                below = [f"{module}.{alias.name}".lstrip(".") for alias in node.names]
+                yield from (name if name in SOURCES else module for name in below)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 package, _, module = alias.name.partition(".")
@@ -204,7 +209,7 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(PUBLIC[name])]
 
 
 def test_the_public_names() -> None:
-    assert {"raw", "testing"} >= MODULES
+    assert {"raw", "testing", "verify"} >= MODULES
     reexported = re.findall(
         r"^from safepallas\.\w+ import (\w+) as (\w+)$", SOURCES["__init__"], re.M
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import safepallas as sp
-from safepallas import _errors, _messages, _messages_devices, _versions
+from safepallas import _errors, _messages, _messages_devices, _messages_verify, _versions
 
 from . import (
     test_backstop_cores,
@@ -16,6 +16,7 @@ from . import (
     test_messages_operations,
     test_messages_requests,
     test_messages_values,
+    test_messages_verify,
     test_pairs,
 )
 from .helpers import Message
@@ -28,6 +29,7 @@ MESSAGES: list[Message] = [
     *test_messages_operations.MESSAGES.values(),
     *test_messages_requests.MESSAGES.values(),
     *test_messages_values.MESSAGES.values(),
+    *test_messages_verify.MESSAGES.values(),
     *test_pairs.MESSAGES.values(),
 ]
 
@@ -61,6 +63,8 @@ CODES: dict[str, tuple[type[sp.SemaphoreError], tuple[type[Exception], ...]]] = 
     "missing-side-effects": (sp.MissingSideEffectsError, ()),
     "in-flight": (sp.InFlightError, ()),
     "annotation": (sp.AnnotationError, (TypeError,)),
+    "unsafe-protocol": (sp.UnsafeProtocolError, (AssertionError,)),
+    "picture": (sp.PictureError, ()),
     "spec": (sp.SpecError, (TypeError,)),
     "adopt": (sp.AdoptError, (TypeError,)),
 }
@@ -78,7 +82,7 @@ def test_code_and_classes(code: str) -> None:
     assert str(error) == f"Words. [{code}]"
     assert isinstance(error, sp.SemaphoreError)
     assert isinstance(error, ValueError)
-    for builtin in (TypeError, IndexError, KeyError, AttributeError):
+    for builtin in (TypeError, IndexError, KeyError, AttributeError, AssertionError):
         assert isinstance(error, builtin) == (builtin in others)
 
 
@@ -113,7 +117,7 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     reached: set[str] = set()
     modules = {
         name: module
-        for module in (_messages, _messages_devices)
+        for module in (_messages, _messages_devices, _messages_verify)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name != "short_type"  # words for a type, part of other messages
     }
@@ -142,4 +146,5 @@ def test_every_message_ends_with_its_code_and_says_what_to_do() -> None:
     for message in MESSAGES:
         if issubclass(message.error, sp.SemaphoreError):
             assert message.text.endswith(f"[{message.error.code}]")
-        assert "\n" not in message.text
+        # A report has a paragraph for each finding.
+        assert "\n" not in message.text or message.error is sp.UnsafeProtocolError

@@ -28,6 +28,7 @@ type_errors: list[type[TypeError]] = [
     sp.WrongKindError,
 ]
 index_error: type[IndexError] = sp.IndexRangeError
+assertion_error: type[AssertionError] = sp.UnsafeProtocolError
 semaphore_errors: list[type[sp.SemaphoreError]] = [
     sp.AmountRangeError,
     sp.AxisError,
@@ -40,7 +41,9 @@ semaphore_errors: list[type[sp.SemaphoreError]] = [
     sp.MissingCollectiveIdError,
     sp.MixedBarriersError,
     sp.NotInKernelError,
+    sp.PictureError,
     sp.ScopeEndedError,
+    sp.UnsafeProtocolError,
     sp.UnusedCollectiveIdError,
 ]
 warning: type[UserWarning] = sp.SemaphoreLimitWarning

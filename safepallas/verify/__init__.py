@@ -1,0 +1,133 @@
+"""Decide deadlocks, leaked semaphores and races of Pallas TPU kernels before they run.
+
+`verify` traces a function, follows the protocol of its kernels on every device, and returns a
+`Report`. It works on raw Pallas kernels and on those of safepallas, and needs no TPU.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from safepallas.verify._analysis import Analysis, analyse
+from safepallas.verify._extract import Extracted, Source
+from safepallas.verify._model import Finding, Kind, UndecidedError, Where, WrongError
+from safepallas.verify._report import Report
+
+__all__ = ["Finding", "Kind", "Report", "verify"]
+
+# The most events of all devices together: about 1 GiB.
+LIMIT = 2_000_000
+
+
+def verify(
+    function: Callable[..., Any],
+    *args: Any,
+    calls: int | None = None,
+    limit: int = LIMIT,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Decide whether the kernels of a function can deadlock, leak a semaphore or race.
+
+    The verdict holds for the devices of the mesh and for the values in `args`, and for no others.
+    It says nothing of what the compiler or the hardware may do wrong.
+
+    Example::
+
+        mesh = jax.sharding.AbstractMesh((8,), ("x",))
+        fn = jax.shard_map(all_gather, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        verify(fn, jax.ShapeDtypeStruct((64, 128), jnp.float32)).raise_if_unsafe()
+
+    Args:
+        function: any traceable function that calls Pallas kernels, raw ones or those of safepallas.
+        args: arrays, or ``jax.ShapeDtypeStruct`` where no control flow, index, amount or device id
+            depends on their values.
+        calls: how often the function is called, one call right after the other. By default twice
+            where a kernel uses the barrier semaphore of ``collective_id``, which outlives a call;
+            else once, for then it makes no difference.
+        limit: the most events (signals, waits, copies, accesses) of all devices together.
+        progress: called now and then with a short line of text.
+
+    Returns:
+        A report. Its verdict is ``"undecided"`` where something is not known before the kernel
+        runs, where an operation is not followed, or where `limit` was reached.
+
+    Raises:
+        ValueError: `calls` or `limit` is below 1.
+    """
+    if (calls is not None and calls < 1) or limit < 1:
+        raise ValueError(f"expected calls and limit of at least 1, but got {calls} and {limit}")
+    tell = progress or _say_nothing
+    collects = gc.isenabled()
+    gc.disable()  # millions of small tuples, none of them garbage: half the time went there
+    try:
+        return _verify(function, args, calls, limit, tell)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _verify(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    calls: int | None,
+    limit: int,
+    tell: Callable[[str], None],
+) -> Report:
+    program = None
+    try:
+        source = Source(function, args)  # errors of the function itself are its caller's
+    except UndecidedError as undecided:
+        return Report("undecided", [], program, None, undecided)
+    try:
+        extracted = source.extract(calls, limit, tell)
+        program = extracted.program
+        tell(f"{sum(map(len, program.cores)):,} events of {len(program.cores)} devices")
+        analysis = analyse(program)
+    except UndecidedError as undecided:
+        return Report("undecided", [], program, None, undecided)
+    except WrongError as wrong:
+        return Report("unsafe", [wrong.finding])
+    except Exception as error:  # never a traceback of ours, and never a verdict on half of it
+        reason = UndecidedError(f"sp.verify failed on this program: {error!r}. Please report that.")
+        reason.__cause__ = error
+        return Report("undecided", [], program, None, reason)
+    return _judge(extracted, analysis)
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def _judge(extracted: Extracted, analysis: Analysis) -> Report:
+    """The report. A race with what may be elsewhere in the buffer is none for sure."""
+    findings: list[Finding] = []
+    doubtful: list[Finding] = []
+    for finding in analysis.findings:
+        accesses = {Where(*event) for event in finding.events}
+        is_doubtful = finding.kind is Kind.RACE and accesses & extracted.inexact
+        (doubtful if is_doubtful else findings).append(finding)
+    program = extracted.program
+    if findings:
+        return Report("unsafe", findings, program, analysis)
+    if doubtful:
+        reason = UndecidedError(
+            "Two accesses may overlap: where one of them goes is not known before it runs. "
+            + doubtful[0].text,
+            doubtful[0].lines[0],
+        )
+        return Report("undecided", [], program, analysis, reason)
+    return Report("safe", [], program, analysis)
+
+
+class _Package(types.ModuleType):
+    """A package that can be called: ``sp.verify`` is this one, and is to be the function in it."""
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **options: Any) -> Report:
+        return verify(function, *args, **options)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,257 @@
+"""From a jaxpr to steps that run it for one core, on what is known.
+
+A jaxpr is turned into a list of Python functions once, and run as often as there are cores, grid
+steps and turns of a loop. Equations that neither touch a ref nor lead to something that is needed
+are left out: so a matrix product costs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from safepallas import _compat_verify as _jax
+from safepallas.verify import _values
+from safepallas.verify._memory import Ref
+from safepallas.verify._model import Line, UndecidedError
+from safepallas.verify._values import UNKNOWN
+
+if TYPE_CHECKING:
+    from safepallas.verify._core import Core
+
+Env: TypeAlias = list[Any]
+Do: TypeAlias = "Callable[[Core, Env], None]"
+# Makes the step of an equation: from the compiler and the equation.
+Rule: TypeAlias = "Callable[[Compiler, Any], Do]"
+
+# Operations that matter although they take no ref.
+_CALLS = {"pallas_call", "mpmd_map", "core_map", "run_scoped"}
+
+
+@dataclasses.dataclass(slots=True)
+class Code:
+    """A jaxpr, ready to run."""
+
+    template: Env  # the constants, and room for all else
+    takes: list[int]
+    gives: list[int]
+    steps: list[Do]
+
+
+def run(code: Code, core: Core, operands: Sequence[Any]) -> list[Any]:
+    """Run it for a core. Constants of an open jaxpr come before its arguments."""
+    env = code.template[:]
+    for at, value in zip(code.takes, operands, strict=True):
+        env[at] = value
+    for step in code.steps:
+        step(core, env)
+    return [env[at] for at in code.gives]
+
+
+def line_of(equation: Any) -> Line:
+    return Line(*_jax.line_of(equation))
+
+
+class Compiler:
+    """Turns jaxprs into code, each once. It knows operations by the rules that it is given."""
+
+    def __init__(self, rules: dict[str, Rule]) -> None:
+        self._rules = rules
+        self._done: dict[int, Code] = {}
+        self._matter: dict[int, bool] = {}
+        self._keep: list[Any] = []  # numbers of objects are only theirs while they live
+
+    def matters(self, jaxpr: Any) -> bool:
+        """Whether a jaxpr does anything but compute."""
+        jaxpr = _jax.open_jaxpr(jaxpr)[0]
+        if id(jaxpr) not in self._matter:
+            self._keep.append(jaxpr)
+            self._matter[id(jaxpr)] = any(self._acts(e) for e in jaxpr.eqns)
+        return self._matter[id(jaxpr)]
+
+    def _acts(self, equation: Any) -> bool:
+        if equation.primitive.name in _CALLS:
+            return True
+        if any(_jax.is_ref(v.aval) for v in equation.invars):
+            # A loop or a call that gets a ref and does nothing with it does not count.
+            bodies = inside(equation)
+            return not bodies or any(self.matters(j) for j in bodies)
+        return any(self.matters(j) for j in inside(equation))
+
+    def code(self, jaxpr: Any) -> Code:
+        """The code of a jaxpr. The constants of one that is closed are in it."""
+        inner, consts = _jax.open_jaxpr(jaxpr)
+        if not inner.constvars:
+            consts = ()
+        # With its constants or without: one of JAX's classes holds both.
+        key = id(jaxpr)
+        if key not in self._done:
+            self._keep.append(jaxpr)
+            self._done[key] = self._compile(inner, consts)
+        return self._done[key]
+
+    def open_code(self, jaxpr: Any) -> Code:
+        """The code of a jaxpr whose constants are operands."""
+        inner = _jax.open_jaxpr(jaxpr)[0]
+        key = -id(inner)
+        if key not in self._done:
+            self._keep.append(inner)
+            self._done[key] = self._compile(inner, ())
+        return self._done[key]
+
+    def _compile(self, jaxpr: Any, consts: Sequence[Any]) -> Code:
+        places: dict[Any, int] = {}
+        template: Env = []
+
+        def place(atom: Any) -> int:
+            if _jax.is_literal(atom):
+                template.append(_values.known(atom.val))
+                return len(template) - 1
+            if atom not in places:
+                places[atom] = len(template)
+                template.append(UNKNOWN)
+            return places[atom]
+
+        takes = [place(v) for v in (*jaxpr.constvars, *jaxpr.invars)]
+        for at, value in zip(takes, consts, strict=False):
+            template[at] = _values.known(value, 1 << 20)
+        if consts:
+            takes = takes[len(consts) :]
+        live = self._live(jaxpr)
+        steps = []
+        for equation in live:
+            inputs = [place(v) for v in equation.invars]
+            outputs = [place(v) for v in equation.outvars]
+            steps.append(self._step(Equation(equation, inputs, outputs)))
+        return Code(template, takes, [place(v) for v in jaxpr.outvars], steps)
+
+    def _live(self, jaxpr: Any) -> list[Any]:
+        needed = {v for v in jaxpr.outvars if not _jax.is_literal(v)}
+        live = []
+        for equation in reversed(jaxpr.eqns):
+            if self._acts(equation) or any(v in needed for v in equation.outvars):
+                live.append(equation)
+                unused = self._unused(equation)
+                needed.update(
+                    v
+                    for i, v in enumerate(equation.invars)
+                    if not _jax.is_literal(v) and i not in unused
+                )
+        return live[::-1]
+
+    def _unused(self, equation: Any) -> set[int]:
+        """Operands whose value is never looked at: data stored to where nothing is kept."""
+        if equation.primitive.name in ("swap", "addupdate"):
+            aval = equation.invars[0].aval
+            return set() if _values.is_whole(aval.dtype) else {1}
+        return set()
+
+    def _step(self, equation: Equation) -> Do:
+        name = equation.name
+        if name in self._rules:
+            return self._rules[name](self, equation)
+        if any(_jax.is_ref(v.aval) for v in equation.jax.invars):
+            return _refuse(equation)
+        if any(self.matters(j) for j in inside(equation.jax)):
+            return _refuse(equation)
+        return compute(equation)
+
+
+@dataclasses.dataclass(slots=True)
+class Equation:
+    """An equation, and where its operands and results are."""
+
+    jax: Any
+    inputs: list[int]
+    outputs: list[int]
+
+    @property
+    def name(self) -> str:
+        return str(self.jax.primitive.name)
+
+    @property
+    def params(self) -> Any:
+        return self.jax.params
+
+    @property
+    def line(self) -> Line:
+        return line_of(self.jax)
+
+
+def inside(equation: Any) -> list[Any]:
+    """The jaxprs among an equation's parameters."""
+    found = []
+    for value in equation.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if _jax.is_jaxpr(item):
+                found.append(item)
+    return found
+
+
+def _refuse(equation: Equation) -> Do:
+    line, name = equation.line, equation.name
+
+    def do(core: Core, env: Env) -> None:
+        raise UndecidedError(f"sp.verify does not know the operation {name} yet.", line)
+
+    return do
+
+
+def compute(equation: Equation) -> Do:
+    """A step that computes numbers from numbers."""
+    inputs, outputs = equation.inputs, equation.outputs
+    if not any(_values.is_worth_knowing(v.aval) for v in equation.jax.outvars):
+        return lambda core, env: None  # its results are unknown in the template
+    slow = _values.slow_rule(equation.jax)
+    fast = _values.fast_rule(equation.jax)
+
+    def by_jax(core: Core, env: Env) -> None:
+        operands = [env[i] for i in inputs]
+        if any(x is UNKNOWN or isinstance(x, Ref) for x in operands):
+            results: Sequence[Any] = [UNKNOWN] * len(outputs)
+        else:
+            results = slow(operands)
+        for at, result in zip(outputs, results, strict=True):
+            env[at] = result
+
+    if fast is None:
+        return by_jax
+    rule, (out,) = fast, outputs
+    if equation.name == "select_n":
+        which = inputs[0]
+
+        def select(core: Core, env: Env) -> None:
+            # What is not selected need not be known.
+            chosen = env[which]
+            env[out] = UNKNOWN if chosen is UNKNOWN else env[inputs[1 + int(chosen)]]
+
+        return select
+    if len(inputs) == 1:
+        (one,) = inputs
+
+        def unary(core: Core, env: Env) -> None:
+            a = env[one]
+            env[out] = UNKNOWN if a is UNKNOWN else rule(a)
+
+        return unary
+    if len(inputs) == 2:
+        left, right = inputs
+
+        def binary(core: Core, env: Env) -> None:
+            a, b = env[left], env[right]
+            if a is UNKNOWN or b is UNKNOWN:
+                env[out] = UNKNOWN
+                return
+            result = rule(a, b)
+            if result is None:
+                (result,) = slow([a, b])
+            env[out] = result
+
+        return binary
+
+    def several(core: Core, env: Env) -> None:
+        operands = [env[i] for i in inputs]
+        env[out] = UNKNOWN if any(x is UNKNOWN for x in operands) else rule(*operands)
+
+    return several

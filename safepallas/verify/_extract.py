@@ -1,0 +1,156 @@
+"""From a function to its program: the events of every core, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+
+from safepallas import _compat_verify as _jax
+from safepallas.verify import _calls, _control, _operations, _values
+from safepallas.verify._code import Code, Compiler, inside, line_of, run
+from safepallas.verify._core import Core, Mesh, Shared
+from safepallas.verify._memory import may_be_kept
+from safepallas.verify._model import Access, Event, Line, Program, Start, UndecidedError, Where
+from safepallas.verify._together import Stage
+
+RULES = {**_control.RULES, **_operations.RULES, **_calls.RULES}
+
+
+class Extracted(NamedTuple):
+    """A program, and which of its accesses may look larger than they are."""
+
+    program: Program
+    inexact: frozenset[Where]
+
+
+class Source:
+    """A traced function: its jaxpr, the values of its arguments, and the mesh that it runs on."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        closed = jax.make_jaxpr(function)(*args)
+        self._jaxpr = closed
+        leaves = jax.tree_util.tree_leaves(args)
+        self._values = [
+            _values.UNKNOWN if isinstance(x, jax.ShapeDtypeStruct) else _values.known(x, 1 << 20)
+            for x in leaves
+        ]
+        self.mesh = _mesh_of(closed)
+        self.uses_barrier = False
+        self.sends_numbers = False
+        for equation in _equations(closed, True):
+            if equation.primitive.name == "get_barrier_semaphore":
+                self.uses_barrier = True
+            elif equation.primitive.name == "dma_start":
+                self.sends_numbers |= _sends_numbers(equation)
+        self._compiler = Compiler(RULES)
+        self._code: Code | None = None
+
+    def extract(
+        self, repeat: int | None, limit: int, tell: Callable[[str], None] = lambda text: None
+    ) -> Extracted:
+        """Write down what each core does.
+
+        Args:
+            repeat: how often the function is called, one call right after the other; None for
+                twice where it uses the barrier semaphore, else once.
+            limit: the most events.
+
+        Raises:
+            UndecidedError: something is not known, or there are too many events.
+            WrongError: an index or a device id is out of range, or a semaphore of another kind.
+        """
+        times = repeat if repeat is not None else 2 if self.uses_barrier else 1
+        if self._code is None:
+            self._code = self._compiler.code(self._jaxpr)
+        code, size = self._code, self.mesh.size
+        stage = Stage(size) if self.sends_numbers and size > 1 else None
+        shared = Shared(self.mesh, limit, stage)
+        cores = [Core(shared, number) for number in range(size)]
+        shared.program.cores = [core.events for core in cores]
+
+        def follow(core: Core) -> None:
+            for _ in range(times):
+                run(code, core, self._values)
+            if core.number % 16 == 15:
+                tell(f"{core.number + 1} of {size} devices read, {shared.events:,} events")
+
+        if stage is not None:
+            stage.run([partial(follow, core) for core in cores])
+        else:
+            for core in cores:
+                follow(core)
+                if core.calls != len(shared.call_ids):
+                    raise UndecidedError("Not all devices call the same kernels.")
+        if not shared.call_ids:
+            raise UndecidedError("The function calls no Pallas kernel: there is nothing to verify.")
+        return _finish(shared, cores, times)
+
+
+def _sends_numbers(equation: Any) -> bool:
+    """Whether a copy takes to another core what control there may depend on."""
+    parts = _jax.copy_parts(equation)
+    aval = equation.invars[parts.target.ref.at].aval
+    return parts.device_id is not None and may_be_kept(aval.shape, aval.dtype)
+
+
+def _finish(shared: Shared, cores: list[Core], times: int) -> Extracted:
+    """Leave out the accesses to what no copy touches: one core never races with itself."""
+    copied = {
+        region.allocation
+        for core in cores
+        for event in core.events
+        if isinstance(event, Start)
+        for region in (event.source, event.target)
+    }
+    kept: list[list[Event]] = []
+    inexact: set[Where] = set()
+    for core in cores:
+        unsure = {id(event) for event in core.inexact}
+        mine: list[Event] = []
+        for event in core.events:
+            if isinstance(event, Access) and (
+                event.region.allocation not in copied or (mine and mine[-1] == event)
+            ):
+                continue
+            if id(event) in unsure:
+                inexact.add(Where(core.number, len(mine)))
+            mine.append(event)
+        kept.append(mine)
+    program = shared.program
+    program.cores = kept
+    program.assumed = [*shared.assumed]
+    if times > 1:
+        program.assumed.append(f"the function is called {times} times, one right after the other")
+    return Extracted(program, frozenset(inexact))
+
+
+def _equations(jaxpr: Any, in_kernels: bool = False) -> Iterator[Any]:
+    """All equations, those inside kernels only if asked for."""
+    for equation in _jax.open_jaxpr(jaxpr)[0].eqns:
+        yield equation
+        if in_kernels or equation.primitive.name not in ("pallas_call", "mpmd_map", "core_map"):
+            for inner in inside(equation):
+                yield from _equations(inner, in_kernels)
+
+
+def _mesh_of(jaxpr: Any) -> Mesh:
+    devices: dict[Any, int] | None = None
+    core_axis, cores = None, 1
+    line: Line | None = None
+    for equation in _equations(jaxpr):
+        if equation.primitive.name == "shard_map":
+            sizes = _jax.mesh_sizes(equation.params["mesh"])
+            if devices is not None and sizes != devices:
+                raise UndecidedError("The function maps over different meshes.", line_of(equation))
+            devices, line = sizes, line_of(equation)
+        elif equation.primitive.name == "mpmd_map":
+            parts = _jax.core_call_parts(equation)
+            if parts is not None and parts.cores > 1:
+                core_axis, cores = parts.axis, parts.cores
+    mesh = Mesh(devices or {}, core_axis, cores)
+    if not mesh.size:
+        raise UndecidedError("The mesh has no devices.", line)
+    return mesh

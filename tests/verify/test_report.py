@@ -1,0 +1,240 @@
+"""What a report says, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+import safepallas as sp
+from safepallas.verify import _picture
+from safepallas.verify._model import Finding, Kind, Line, UndecidedError
+from safepallas.verify._names import count, event_words, mesh_words, short_paths, short_place
+from safepallas.verify._report import Report
+
+from . import drawn
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+SAFE = """\
+safe: ring on 4 devices (x=4).
+
+Looked at: 4 cores, 1 kernel call, 40 events, 4 copies, 12 waits, 8 signals.
+Assumed:
+- 4 devices, x=4
+- no values were needed
+{traced} The verdict holds for these devices and values, and no others."""
+
+RACE = """\
+unsafe: two <copies> on one device: 1 finding.
+
+1. race at ring.py:34 (and line 31)
+   the read of va at ring.py:34 may come before the copy of a_ref to va, begun at ring.py:31, has
+   written it: the wait at ring.py:33 is satisfied by any 4,096 bytes of the copies that share sem.
+   Give each copy a semaphore of its own.
+
+Looked at: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits.
+Assumed:
+- one device
+{traced}"""
+
+UNDECIDED = """\
+undecided: ring on 2 devices (x=2).
+
+Undecided at ring.py:16: the value of n is not known. Nothing is claimed.
+
+Looked at: 2 cores, 1 kernel call.
+Assumed:
+- 2 devices, x=2
+- no values were needed
+{traced}"""
+
+
+def undecided() -> Report:
+    error = UndecidedError("the value of n is not known.", drawn.at(16))
+    return Report("undecided", [], drawn.ring(2), None, error)
+
+
+def test_texts() -> None:
+    traced = f"Traced with JAX {jax.__version__}."
+    assert str(drawn.safe_ring()) == SAFE.format(traced=traced)
+    assert str(drawn.racing()) == RACE.format(traced=traced)
+    assert str(undecided()) == UNDECIDED.format(traced=traced)
+
+
+def test_a_text_is_the_same_every_time() -> None:
+    assert str(drawn.blocked_ring()) == str(drawn.blocked_ring())
+
+
+def test_only_safe_does_not_raise() -> None:
+    drawn.safe_ring().raise_if_unsafe()
+    for report in drawn.racing(), drawn.blocked_ring(), undecided():
+        with pytest.raises(sp.UnsafeProtocolError) as caught:
+            report.raise_if_unsafe()
+        assert isinstance(caught.value, AssertionError)
+        assert str(caught.value) == f"{report} [unsafe-protocol]"
+
+
+def test_findings_beside_undecided() -> None:
+    """What was found stands; that there may be more is said."""
+    finding = Finding(
+        Kind.OUT_OF_RANGE, "index 2 of 2.", (drawn.at(3), drawn.at(4), Line("other.py", 5))
+    )
+    report = Report("unsafe", [finding], undecided=UndecidedError("the limit was reached"))
+    assert str(report) == (
+        "unsafe.\n\n1. out of range at ring.py:3 (and line 4, other.py:5)\n   index 2 of 2.\n\n"
+        "Undecided: the limit was reached. There may be more than was found."
+    )
+
+
+def test_every_kind_has_a_name() -> None:
+    for kind in Kind:
+        report = Report("unsafe", [Finding(kind, "It is wrong.", (Line("a.py", 1),))])
+        assert re.search(r"^1\. [a-z' ]+ at a\.py:1$", str(report), re.M)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "findings", "why"),
+    [
+        ("safe", [Finding(Kind.LEAK, "", ())], None),
+        ("safe", [], UndecidedError("unknown")),
+        ("unsafe", [], None),
+        ("undecided", [], None),
+        ("undecided", [Finding(Kind.LEAK, "", ())], UndecidedError("unknown")),
+    ],
+)
+def test_a_verdict_must_agree_with_its_reasons(
+    verdict: Any, findings: list[Finding], why: UndecidedError | None
+) -> None:
+    with pytest.raises(AssertionError):
+        Report(verdict, findings, undecided=why)
+
+
+# Names.
+
+
+def test_names() -> None:
+    program = drawn.ring(3)
+    assert [event_words(program, 0, event) for event in program.cores[0]] == [
+        "enter ring",
+        "signal barrier of x=2 +1",
+        "signal barrier of x=1 +1",
+        "wait barrier for 2",
+        "copy x_ref to o_ref[1] of x=1",
+        "wait send_sems[0] for 4,096",
+        "wait recv_sems[0] for 4,096",
+        "read o_ref[1]",
+        "write x_ref",
+        "leave ring",
+    ]
+    assert short_place(program, 2) == "x=2"
+    assert mesh_words(program) == "3 devices (x=3)"
+    assert [count(1, "copy"), count(2, "copy"), count(1200, "wait")] == [
+        "1 copy",
+        "2 copies",
+        "1,200 waits",
+    ]
+
+
+def test_paths_are_short_where_that_is_clear() -> None:
+    lines = [Line("/a/b/ring.py", 1), Line("/a/b/util.py", 2), Line("/a/util.py", 3)]
+    lines.append(Line("<unknown>", 0))
+    text = "/a/b/ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
+    short = "ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
+    assert short_paths(text, lines) == short
+    finding = Finding(Kind.LEAK, "See /a/b/ring.py:1.", (lines[3], lines[0], lines[0]))
+    assert str(Report("unsafe", [finding])) == (
+        "unsafe.\n\n1. leak at /a/b/ring.py:1\n   See ring.py:1."
+    )
+
+
+# Pictures.
+
+
+def svg(report: Report, tmp_path: Path) -> ElementTree.Element:
+    path = tmp_path / "protocol.svg"
+    report.to_svg(path)
+    return ElementTree.fromstring(path.read_text(encoding="utf-8"))
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def shown(root: ElementTree.Element, color: str) -> list[str]:
+    """The texts of a colour, without their titles."""
+    found = [text for text in root.iter(f"{SVG}text") if text.get("fill") == color]
+    return [text.text or (text[0].tail or "") for text in found]
+
+
+def test_a_picture_shows_every_core_and_event(tmp_path: Path) -> None:
+    root = svg(drawn.safe_ring(3), tmp_path)
+    words = " ".join(texts(root))
+    for core in range(3):
+        assert f"x={core}" in texts(root)
+    for expected in ("ring on 3 devices (x=3): safe", "x=2"):
+        assert expected in texts(root)
+    assert "one of its schedules; numbers in front are lines of ring.py" in texts(root)
+    assert words.count("16 wait recv_sems[0] for 4,096") == 3
+    assert words.count("15 copy x_ref to o_ref[1] of x=1") == 1
+    # An arrow, of two paths, for each of 3 copies and 6 signals, and two in the legend.
+    assert len(list(root.iter(f"{SVG}path"))) == 2 * (3 + 6 + 2)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_a_picture_needs_nothing_external_and_keeps_within_its_frame(
+    cores: int, tmp_path: Path
+) -> None:
+    report = drawn.racing() if cores == 1 else drawn.blocked_ring(cores)
+    root = svg(report, tmp_path)
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    for element in root.iter():
+        assert element.tag.startswith(SVG)
+        assert not {key for key in element.attrib if "href" in key or key == "style"}
+        assert "url(" not in "".join(element.attrib.values())
+        if element.tag in (f"{SVG}text", f"{SVG}rect"):
+            x, y = float(element.get("x", 0)), float(element.get("y", 0))
+            assert 0 <= x < width
+            assert 0 <= y < height
+        if element.tag == f"{SVG}rect":
+            assert float(element.get("width", 0)) > 0
+            assert float(element.get("height", 0)) > 0
+            assert float(element.get("x", 0)) + float(element.get("width", 0)) <= width
+
+
+def test_a_picture_marks_findings_and_says_them(tmp_path: Path) -> None:
+    root = svg(drawn.racing(), tmp_path)
+    red = shown(root, _picture.RED)
+    assert "31 (1) copy a_ref to va" in red
+    assert "34 (1) read va" in red
+    assert "(1) race, lines 34, 31" in red
+    assert "32 copy b_ref to vb" in shown(root, _picture.INK)
+    assert "two <copies> on one device: unsafe" in red
+    assert any("a schedule that shows finding 1" in text for text in texts(root))
+
+
+def test_a_picture_shows_who_waits_for_ever(tmp_path: Path) -> None:
+    root = svg(drawn.blocked_ring(3), tmp_path)
+    red = shown(root, _picture.RED)
+    assert red.count("16 wait recv_sems[0] for 8,192, for ever") == 2
+    assert red.count("16 (1) wait recv_sems[0] for 8,192, for ever") == 1
+
+
+def test_of_a_long_protocol_a_part_is_drawn(tmp_path: Path) -> None:
+    root = svg(drawn.safe_ring(2, steps=100), tmp_path)
+    (about,) = (text for text in texts(root) if "(to_perfetto: all)" in text)
+    assert re.search(r"; rows 1 to 150 of \d{3} ", about)
+    assert float(root.get("height", 0)) < 3200
+
+
+def test_of_a_long_protocol_the_part_with_the_finding_is_drawn(tmp_path: Path) -> None:
+    report = drawn.safe_ring(2, steps=100)
+    last = drawn.Where(0, len(report.program.cores[0]) - 2)  # type: ignore[union-attr]
+    finding = Finding(Kind.RACE, "A race.", (drawn.at(18),), (last,))
+    root = svg(Report("unsafe", [finding], report.program, report.analysis), tmp_path)
+    assert "18 (1) write x_ref" in shown(root, _picture.RED)
+    assert not any("12 signal" in text for text in texts(root))
