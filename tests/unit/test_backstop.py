@@ -61,6 +61,8 @@ def test_every_error_of_an_operation_stands_in_a_table() -> None:
         sp.InterpretedOutputError,
         sp.MissingCollectiveIdError,
         sp.MissingSideEffectsError,
+        sp.PictureError,
+        sp.UnsafeProtocolError,
         sp.WaitOptionError,
         sp.MixedBarriersError,
         sp.NotInKernelError,

@@ -100,7 +100,7 @@ def test_the_steps_of_all_gather_share_a_receive_semaphore(devices: int) -> None
 def test_all_gather_of_one_device_has_no_kernel() -> None:
     report = gather(1)
     assert report.verdict == "undecided"
-    assert "calls no Pallas kernel" in str(report)
+    assert "calls no Pallas kernel" in " ".join(str(report).split())
 
 
 def paged(lengths: Sequence[int], kv_heads: int = 1, **options: Any) -> Report:
