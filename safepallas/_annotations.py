@@ -47,6 +47,13 @@ def name_of(fn: Callable[..., Any]) -> str:
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
+def below_partials(fn: Any) -> Any:
+    """What a partial, or a partial of partials, calls in the end."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn
+
+
 def _underlying(fn: Any) -> Any:
     """The function that holds the code, below partials, wrappers, methods and callable objects."""
     while True:

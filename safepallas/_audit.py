@@ -6,7 +6,7 @@ has in its cache (a helper under `jax.jit`), and calls of raw Pallas count like 
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jax.experimental.pallas import tpu as pltpu
@@ -59,6 +59,15 @@ def terms_of(compiler_params: Any, interpret: Any) -> Terms:
         interpreted,
         bool(effects) and effects is not pltpu.SideEffectType.PURE,
     )
+
+
+def among(terms: Terms, traced_before: Sequence[Any], bodies: int) -> Terms:
+    """The terms of one of several bodies of a call, by their number: the last answers for all."""
+    if bodies == 1:
+        return terms
+    if len(traced_before) < bodies - 1:
+        return terms._replace(together=True, barrier_optional=True)
+    return terms._replace(together=True, others=tuple(traced_before))
 
 
 def count_semaphores(types: Iterable[tuple[tuple[int, ...], Any]]) -> int:

@@ -63,8 +63,7 @@ def core_barrier(sem: Semaphore, *, core_axis_name: str) -> None:
 
         sp.core_barrier(ready, core_axis_name="core")
     """
-    if not (type(sem) is Semaphore and sem._scope.alive and sem._vetted):
-        vet(sem, "core_barrier", "sem")
+    vet(sem, "core_barrier", "sem")
     axis: Any = core_axis_name
     if not isinstance(axis, str):
         expected = "the name of an axis of cores"

@@ -209,11 +209,22 @@ def is_live(ref: Any) -> bool:
     return False
 
 
+def taken_apart(ref: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The ref that a view is of, and the steps from it to the view."""
+    steps: tuple[Any, ...] = ()
+    while type(ref) is _TransformedRef:
+        ref, steps = ref.ref, (*ref.transforms, *steps)
+    return ref, steps
+
+
 def base_of(ref: Any) -> Any:
     """The ref that a view is of."""
-    while type(ref) is _TransformedRef:
-        ref = ref.ref
-    return ref
+    return taken_apart(ref)[0]
+
+
+def is_indexing(step: Any) -> bool:
+    """Whether a step of a view indexes it."""
+    return type(step) is _NDIndexer
 
 
 def has_ended(base: Any) -> bool:
@@ -226,11 +237,7 @@ def indexing_of(view: Any) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
 
     Raw Pallas makes arrays of all indices but slices; `static_value` knows their numbers.
     """
-    steps: list[Any] = []
-    while type(view) is _TransformedRef:
-        steps = [*view.transforms, *steps]
-        view = view.ref
-    return [(step.shape, step.indices) for step in steps if type(step) is _NDIndexer]
+    return [(step.shape, step.indices) for step in taken_apart(view)[1] if is_indexing(step)]
 
 
 def static_value(x: Any) -> Any:
@@ -282,23 +289,45 @@ def equations_of(jaxpr: Any) -> Sequence[Any]:
 
 def types_taken(equation: Any) -> tuple[list[RefType], list[RefType]]:
     """The refs that an equation takes, and its arrays, with what indexes them among both."""
-    refs, arrays = [], []
-    for var in equation.invars:
-        if type(var.aval) is _AbstractRef:
-            refs.append(RefType(var.aval.shape, var.aval.dtype))
-        else:
-            arrays.append(RefType(var.aval.shape, var.aval.dtype))
-    return refs, arrays
+    types = [(RefType(v.aval.shape, v.aval.dtype), is_ref_type(v.aval)) for v in equation.invars]
+    return [t for t, is_ref in types if is_ref], [t for t, is_ref in types if not is_ref]
 
 
 def ref_types_of(equation: Any) -> list[Any]:
     """JAX's types of the refs that an equation takes, with the memory that they are in."""
-    return [var.aval for var in equation.invars if type(var.aval) is _AbstractRef]
+    return [var.aval for var in equation.invars if is_ref_type(var.aval)]
 
 
 def line_of(equation: Any) -> str:
     """Where the user wrote it, as ``file:line:column (function)``."""
     return str(_source_info.summarize(equation.source_info))
+
+
+def is_ref_type(aval: Any) -> bool:
+    """Whether JAX's type of a variable is that of a ref."""
+    return isinstance(aval, _AbstractRef)
+
+
+def is_literal(var: Any) -> bool:
+    """Whether an operand of an equation is a number, and no variable."""
+    return isinstance(var, _core.Literal)
+
+
+def is_dynamic(size: Any) -> bool:
+    """Whether the size of a grid's dimension is an operand of the call."""
+    return bool(_pallas_core.is_dynamic_dim(size))
+
+
+def is_logical(equation: Any) -> bool:
+    """Whether a device id counts through the whole mesh."""
+    kind = equation.params.get("device_id_type")
+    return kind is _pallas_primitives.DeviceIdType.LOGICAL
+
+
+def user_line_of(equation: Any) -> tuple[str, int, str] | None:
+    """File, number and function of the user's line: not of JAX nor of safepallas."""
+    frame = _source_info.user_frame(equation.source_info.traceback)
+    return None if frame is None else (frame.file_name, frame.start_line, frame.function_name)
 
 
 def this_line() -> Any:
@@ -330,11 +359,15 @@ def is_made_in(equation: Any, file: str) -> bool:
     return traceback is not None and any(frame.file_name == file for frame in traceback.frames)
 
 
+def is_jaxpr(x: Any) -> bool:
+    return isinstance(x, _JAXPRS)
+
+
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:
     """The jaxprs among an equation's parameters (bodies of loops, branches, scopes, calls)."""
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, _JAXPRS):
+            if is_jaxpr(item):
                 yield item
 
 

@@ -1,26 +1,19 @@
-"""What `safepallas.verify` must know of JAX's private parts: `_compat` for the verifier alone.
+"""The equations of a jaxpr in plain words, for `safepallas.verify`, whatever the version of JAX.
 
-It puts the equations of a jaxpr into plain words: lines, views of refs, and the parts of a kernel
-call. JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python 3.13).
+Lines, views of refs, and the parts of a kernel call: JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python
+3.13). What is private of JAX comes from `_compat`.
 """
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-from jax._src import core as _core
-from jax._src import source_info_util as _source_info
-from jax._src.pallas import core as _pallas_core
-from jax._src.pallas import primitives as _pallas_primitives
-from jax._src.state import indexing as _indexing
-from jax._src.state import types as _state
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-_NDIndexer: Any = _indexing.NDIndexer
-_JAXPRS: Any = tuple(getattr(_core, n) for n in ("Jaxpr", "ClosedJaxpr") if hasattr(_core, n))
+from safepallas import _compat
+
 _WHOLE = {pl.ANY, pltpu.HBM, pltpu.SEMAPHORE}
 
 
@@ -74,18 +67,6 @@ class View(NamedTuple):
     steps: tuple[Any, ...]
 
 
-def is_ref(aval: Any) -> bool:
-    return isinstance(aval, _state.AbstractRef)
-
-
-def is_literal(var: Any) -> bool:
-    return isinstance(var, _core.Literal)
-
-
-def is_jaxpr(x: Any) -> bool:
-    return isinstance(x, _JAXPRS)
-
-
 def open_jaxpr(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
     """A jaxpr, and the values of its constants where it holds them."""
     inner = getattr(jaxpr, "jaxpr", jaxpr)
@@ -94,10 +75,7 @@ def open_jaxpr(jaxpr: Any) -> tuple[Any, Sequence[Any]]:
 
 def line_of(equation: Any) -> tuple[str, int, str]:
     """The user's line of an equation: file, number and function, not of JAX nor of safepallas."""
-    frame = _source_info.user_frame(equation.source_info.traceback)
-    if frame is None:
-        return "<unknown>", 0, ""
-    return frame.file_name, frame.start_line, frame.function_name
+    return _compat.user_line_of(equation) or ("<unknown>", 0, "")
 
 
 def argument_names(jaxpr: Any, count: int) -> list[str]:
@@ -136,7 +114,7 @@ def stays_in_place(aval: Any) -> bool:
 
 
 def _step(transform: Any) -> Any:
-    if type(transform) is _NDIndexer:
+    if _compat.is_indexing(transform):
         parts: list[Any] = []
         for part in transform.indices:
             if isinstance(part, pl.Slice):
@@ -157,11 +135,8 @@ def _step(transform: Any) -> Any:
 
 
 def _view(ref: Any, transforms: Sequence[Any] = ()) -> Any:
-    steps = list(transforms)
-    while isinstance(ref, _state.TransformedRef):
-        steps = [*ref.transforms, *steps]
-        ref = ref.ref
-    return None if ref is None else View(ref, tuple(_step(t) for t in steps))
+    ref, steps = _compat.taken_apart(ref)
+    return None if ref is None else View(ref, tuple(_step(t) for t in (*steps, *transforms)))
 
 
 def _slots(equation: Any) -> list[Slot]:
@@ -194,11 +169,6 @@ class Operation(NamedTuple):
     is_logical: bool
 
 
-def _is_logical(equation: Any) -> bool:
-    kind = equation.params.get("device_id_type")
-    return kind is _pallas_primitives.DeviceIdType.LOGICAL
-
-
 def semaphore_parts(equation: Any) -> Operation:
     """Of ``semaphore_signal``, ``semaphore_wait`` and ``semaphore_read``."""
     parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], _slots(equation))
@@ -208,7 +178,7 @@ def semaphore_parts(equation: Any) -> Operation:
         parts[2] if len(parts) > 2 else None,
         parts[3] if signals else None,
         parts[4] if signals else None,
-        _is_logical(equation),
+        _compat.is_logical(equation),
     )
 
 
@@ -227,7 +197,12 @@ def copy_parts(equation: Any) -> Copy:
     """Of ``dma_start`` and ``dma_wait``. A wait is for as many bytes as `target` holds."""
     source, target, came, sent, device_id = equation.params["tree"].unflatten(_slots(equation))
     return Copy(
-        _view(source), _view(target), _view(came), _view(sent), device_id, _is_logical(equation)
+        _view(source),
+        _view(target),
+        _view(came),
+        _view(sent),
+        device_id,
+        _compat.is_logical(equation),
     )
 
 
@@ -308,7 +283,7 @@ def call_parts(equation: Any) -> Call:
         _operand(m, jaxpr.invars[first + i].aval, names[first + i])
         for i, m in enumerate(mapping.block_mappings)
     ]
-    grid = tuple(None if _pallas_core.is_dynamic_dim(d) else int(d) for d in mapping.grid)
+    grid = tuple(None if _compat.is_dynamic(d) else int(d) for d in mapping.grid)
     name = params.get("name") or function_of(jaxpr)
     return Call(
         jaxpr,
@@ -367,15 +342,7 @@ def bits_of(dtype: Any) -> int:
     return int(dtype.itemsize) * 8
 
 
-def size_of(shape: Sequence[int]) -> int:
-    return math.prod(shape)
-
-
 # Meshes
-
-
-def mesh_sizes(mesh: Any) -> dict[Any, int]:
-    return dict(mesh.shape)
 
 
 def partition_axes(spec: Any, rank: int) -> list[tuple[Any, ...]]:

@@ -13,11 +13,6 @@ from safepallas._handles import Semaphore
 from safepallas._refs import Ref
 
 
-def _vet_regular(sem: Any, op: str, arg: str) -> None:
-    if not (type(sem) is Semaphore and sem._scope.alive and sem._vetted):
-        vet(sem, op, arg)
-
-
 def _check_counted(src: Any, dst: Any, op: str, sem: Any) -> None:
     """Refuse ends that do not match, or that lie where copies cannot count."""
     _check_ends(src, dst, op, sem)
@@ -62,7 +57,7 @@ def async_copy_counted(src: Ref, dst: Ref, sem: Semaphore) -> None:
         sp.wait(arrived, 4)
     """
     op = "async_copy_counted"
-    _vet_regular(sem, op, "sem")
+    vet(sem, op, "sem")
     _check_counted(src, dst, op, sem)
     raw: Any = pltpu.make_async_copy(src, dst, sem._ref)
     raw.start()
@@ -99,8 +94,8 @@ def async_remote_copy_counted(
         sp.wait(received)
     """
     op = "async_remote_copy_counted"
-    _vet_regular(send_sem, op, "send_sem")
-    _vet_regular(recv_sem, op, "recv_sem")
+    vet(send_sem, op, "send_sem")
+    vet(recv_sem, op, "recv_sem")
     _check_counted(src, dst, op, recv_sem)
     where = resolve(device_id, op, recv_sem)
     raw: Any = pltpu.make_async_remote_copy(src, dst, send_sem._ref, recv_sem._ref, where)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from safepallas import _annotations, _compat, _messages
-from safepallas._audit import Terms, audit, count_semaphores, terms_of
+from safepallas._audit import Terms, among, audit, count_semaphores, terms_of
 from safepallas._guard_hooks import Hooks
 from safepallas._guard_names import kind_of_ref
 from safepallas._meshes import core_of, is_core_mesh, mesh_of
@@ -92,13 +92,7 @@ def _bodies(
         terms = terms_of(options.get("compiler_params"), options.get("interpret", False))
         if is_core_mesh(mesh):
             terms = terms._replace(core=core_of(mesh))
-        if len(fns) > 1:
-            is_last = len(bodies) == len(fns) - 1
-            terms = terms._replace(
-                together=True,
-                barrier_optional=terms.barrier_optional or not is_last,
-                others=tuple(bodies) if is_last else (),
-            )
+        terms = among(terms, bodies, len(fns))
         bodies.append(_body(hooks, fn, name, terms, _scratch_of(options)))
     return [*bodies, *fns[len(bodies) :]]  # JAX refuses another number of meshes
 
@@ -173,9 +167,7 @@ def _refuse_unkept(hooks: Hooks, scope: Scope, named: list[tuple[str, Any]]) -> 
 def _named_as(run: Any, fn: Any, own: inspect.Signature | None) -> Callable[..., Any]:
     """`run` with the name, the line and the parameters of `fn`, for JAX. See `_scopes.py`."""
     functools.update_wrapper(run, fn)
-    inner = fn
-    while isinstance(inner, functools.partial):
-        inner = inner.func
+    inner = _annotations.below_partials(fn)
     run.__wrapped__ = inner
     run.__name__ = getattr(inner, "__name__", run.__name__)
     run.uses_barrier = False

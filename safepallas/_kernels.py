@@ -9,7 +9,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from safepallas import _compat, _meshes, _messages
 from safepallas._annotations import short_name
-from safepallas._audit import Terms, terms_of
+from safepallas._audit import Terms, among, terms_of
 from safepallas._describe import describe
 from safepallas._scopes import kernel_body, raw_outputs
 from safepallas._wrap import Layout
@@ -69,13 +69,7 @@ def _bodies(
     """What Pallas traces for each body, in order: the last answers for all."""
     bodies: list[Callable[..., Any]] = []
     for fn, mesh in pairs:
-        own = terms._replace(core=_meshes.core_of(mesh))
-        if len(pairs) > 1:
-            own = own._replace(together=True)
-            if len(bodies) < len(pairs) - 1:
-                own = own._replace(barrier_optional=True)
-            else:
-                own = own._replace(others=tuple(bodies))
+        own = among(terms._replace(core=_meshes.core_of(mesh)), bodies, len(pairs))
         bodies.append(kernel_body(fn, layout, own))
     return bodies
 

@@ -18,7 +18,7 @@ from safepallas._kinds import kind_of
 from safepallas._meshes import mesh_of
 from safepallas._scope import Named, Scope, enter_kernel, kernel_scope
 from safepallas._specs import Spec
-from safepallas._wrap import Layout, as_handle
+from safepallas._wrap import Layout, as_handle, raw_request
 
 T = TypeVar("T")
 
@@ -52,10 +52,7 @@ def _scoped(fn: Callable[..., Any], layout: Layout, terms: Terms | None) -> Call
 
     # JAX reads a function's name and line through __wrapped__ (0.10.2 does not look through a
     # partial there), its parameters off __signature__.
-    inner = fn
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    body.__wrapped__ = inner  # type: ignore[attr-defined]
+    body.__wrapped__ = _annotations.below_partials(fn)  # type: ignore[attr-defined]
     body.uses_barrier = False  # type: ignore[attr-defined]
     if own is not None:
         body.__signature__ = layout.signature(own)  # type: ignore[attr-defined]
@@ -174,7 +171,7 @@ def pallas_call(
 def _refuse_cores(layout: Layout) -> None:
     """Refuse semaphores of named cores in a scope: no lowering of JAX allocates them there."""
     for request in layout.requests():
-        raw = request._raw if isinstance(request, Spec) else request
+        raw = raw_request(request)
         if mesh_of(raw) is not None and kind_of(raw.dtype) is not None:
             what = "run_scoped: a semaphore @ mesh comes from scratch of a kernel alone"
             mend = f"Leave out the mesh: JAX {jax.__version__} has room here for this core only."

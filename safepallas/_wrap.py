@@ -113,7 +113,7 @@ class Layout:
         """How many semaphores it allocates on cores of that type."""
         total = 0
         for request in self.requests():
-            mesh = mesh_of(request._raw if isinstance(request, Spec) else request)
+            mesh = mesh_of(raw_request(request))
             if mesh is not None and core_of(mesh) != core:
                 continue
             if not isinstance(request, Spec):

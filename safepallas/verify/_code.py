@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from safepallas import _compat
 from safepallas import _compat_verify as _jax
 from safepallas.verify import _values
 from safepallas.verify._memory import Ref
@@ -73,7 +74,7 @@ class Compiler:
     def _acts(self, equation: Any) -> bool:
         if equation.primitive.name in _CALLS:
             return True
-        if any(_jax.is_ref(v.aval) for v in equation.invars):
+        if any(_compat.is_ref_type(v.aval) for v in equation.invars):
             # A loop or a call that gets a ref and does nothing with it does not count.
             bodies = inside(equation)
             return not bodies or any(self.matters(j) for j in bodies)
@@ -105,7 +106,7 @@ class Compiler:
         template: Env = []
 
         def place(atom: Any) -> int:
-            if _jax.is_literal(atom):
+            if _compat.is_literal(atom):
                 template.append(_values.known(atom.val))
                 return len(template) - 1
             if atom not in places:
@@ -127,7 +128,7 @@ class Compiler:
         return Code(template, takes, [place(v) for v in jaxpr.outvars], steps)
 
     def _live(self, jaxpr: Any) -> list[Any]:
-        needed = {v for v in jaxpr.outvars if not _jax.is_literal(v)}
+        needed = {v for v in jaxpr.outvars if not _compat.is_literal(v)}
         live = []
         for equation in reversed(jaxpr.eqns):
             if self._acts(equation) or any(v in needed for v in equation.outvars):
@@ -136,7 +137,7 @@ class Compiler:
                 needed.update(
                     v
                     for i, v in enumerate(equation.invars)
-                    if not _jax.is_literal(v) and i not in unused
+                    if not _compat.is_literal(v) and i not in unused
                 )
         return live[::-1]
 
@@ -151,7 +152,7 @@ class Compiler:
         name = equation.name
         if name in self._rules:
             return self._rules[name](self, equation)
-        if any(_jax.is_ref(v.aval) for v in equation.jax.invars):
+        if any(_compat.is_ref_type(v.aval) for v in equation.jax.invars):
             return _refuse(equation)
         if any(self.matters(j) for j in inside(equation.jax)):
             return _refuse(equation)
@@ -184,7 +185,7 @@ def inside(equation: Any) -> list[Any]:
     found = []
     for value in equation.params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
-            if _jax.is_jaxpr(item):
+            if _compat.is_jaxpr(item):
                 found.append(item)
     return found
 

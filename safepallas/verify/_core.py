@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NoReturn
 
-from safepallas import _compat_verify as _jax
 from safepallas.verify._memory import Contents, Ref, may_be_kept
 from safepallas.verify._model import (
     Allocated,
@@ -41,7 +41,7 @@ class Mesh:
 
     @property
     def size(self) -> int:
-        return _jax.size_of([*self.axes.values()])
+        return math.prod(self.axes.values())
 
     def coordinates(self, core: int) -> dict[Any, int]:
         at: dict[Any, int] = {}

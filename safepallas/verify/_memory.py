@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ class Contents:
 def may_be_kept(shape: Sequence[Any], dtype: Any) -> bool:
     if not _values.is_whole(dtype) or not all(isinstance(n, int) for n in shape):
         return False
-    return _jax.size_of(shape) <= MOST_KEPT
+    return bool(math.prod(shape) <= MOST_KEPT)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -157,7 +158,7 @@ def resolve(ref: Ref, steps: Sequence[Any], value: Callable[[Any], Any]) -> Box:
         else:
             dims, at, is_exact = [(-1, 1)] * len(dims), None, False
     bits = _jax.bits_of(dtype) if _values_have_bits(dtype) else 0
-    return _box(ref, low, high, shape, -(-bits * _jax.size_of(shape) // 8), at, is_exact)
+    return _box(ref, low, high, shape, -(-bits * math.prod(shape) // 8), at, is_exact)
 
 
 def _box(
@@ -170,7 +171,7 @@ def _box(
     is_exact: bool,
 ) -> Box:
     if _values_have_bits(ref.dtype):  # with strides there are gaps in it
-        volume = _jax.size_of([b - a for a, b in zip(low, high, strict=True)])
+        volume = math.prod([b - a for a, b in zip(low, high, strict=True)])
         is_exact = is_exact and -(-volume * _jax.bits_of(ref.dtype) // 8) == amount
     if at is not None and not _is_within(low, high, ref.shape):
         at = None

@@ -1,36 +1,22 @@
 """The examples of production size lower like their twins at that size too, x64 on and off."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import jax
 import pytest
-from jax.sharding import AbstractMesh, AxisType
 
 import safepallas.testing
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-TWINS = Path(__file__).resolve().parent / "twins"
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"production_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from .test_examples import EXAMPLES, TWINS, load, ring
 
 
 def built(module: ModuleType, devices: int) -> tuple[Any, Any]:
     """The function, and the shapes of its arguments: nobody needs so many numbers here."""
-    mesh = AbstractMesh((devices,), ("x",), axis_types=(AxisType.Auto,))
     made = []
 
     def build() -> Any:
-        fn, args = module.build(mesh, sizes=module.PRODUCTION)
+        fn, args = module.build(ring(devices), sizes=module.PRODUCTION)
         made.append(fn)
         return args
 

@@ -1,9 +1,6 @@
 """The two halves of a kernel in the TPU compiler: what goes on between them, and what does not."""
 
-import importlib.util
 import re
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -14,20 +11,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 import safepallas as sp
 from safepallas import testing
 
-if importlib.util.find_spec("libtpu") is None:
-    pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
+from .test_examples import EXAMPLES, load
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "start_done.py"
 TOPOLOGIES = ("v5e:2x2", "v6e:2x2")
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("compiled_start_done", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def schedule(compiled: Any) -> list[tuple[str, str]]:
@@ -42,7 +28,7 @@ def schedule(compiled: Any) -> list[tuple[str, str]]:
 def test_each_product_runs_while_a_copy_is_in_flight(topology: str) -> None:
     """Between start and done stands one product, three times over; the fourth comes at the end."""
     mesh = testing.tpu_mesh((4,), ("x",), topology=topology)
-    fn, args = load().build(mesh)
+    fn, args = load(EXAMPLES / "start_done.py").build(mesh)
     sharding = NamedSharding(mesh, PartitionSpec("x"))
     placed = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in args]
     compiled = testing.compile_for_tpu(fn, *placed, topology=topology)

@@ -1,8 +1,5 @@
 """The examples of production size fit the chip: compiled for 2 and 4 devices, without a TPU."""
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -10,23 +7,11 @@ import pytest
 
 import safepallas.testing
 
-if importlib.util.find_spec("libtpu") is None:
-    pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"production_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from .test_examples import EXAMPLES, load
 
 
 def compile_production(name: str, devices: int, topology: str) -> str:
-    module = load(name)
+    module = load(EXAMPLES / f"{name}.py")
     mesh = safepallas.testing.tpu_mesh((devices,), ("x",), topology=topology)
     made = []
 

@@ -152,7 +152,7 @@ def test_the_overloads_are_what_the_generator_writes() -> None:
 @pytest.mark.parametrize("name", SOURCES)
 def test_nothing_private_of_jax_outside_compat(name: str) -> None:
     private = re.findall(r"jax\._src|jax\.interpreters|jaxlib|from jax import _\w+", SOURCES[name])
-    assert bool(private) == (name in ("_compat", "_compat_verify"))
+    assert bool(private) == (name == "_compat")
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
