@@ -1,6 +1,8 @@
 """What all errors have in common: codes, classes, and that no message goes untested."""
 
+import copy
 import inspect
+import pickle
 from typing import Any
 
 import pytest
@@ -100,7 +102,7 @@ def test_every_class_is_exported() -> None:
     defined = {
         cls
         for _, cls in inspect.getmembers(_errors, inspect.isclass)
-        if cls.__module__ == _errors.__name__
+        if cls.__module__ == sp.__name__
     }
     warnings = {sp.SemaphoreLimitWarning, sp.JaxVersionWarning}
     assert defined == subclasses(sp.SemaphoreError) | warnings
@@ -148,3 +150,11 @@ def test_every_message_ends_with_its_code_and_says_what_to_do() -> None:
             assert message.text.endswith(f"[{message.error.code}]")
         # A report has a paragraph for each finding.
         assert "\n" not in message.text or message.error is sp.UnsafeProtocolError
+
+
+def test_a_copied_error_says_its_code_once() -> None:
+    """Processes of a pool hand errors on as pickles."""
+    error = sp.WrongKindError("wait: got another.")
+    for copied in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert type(copied) is sp.WrongKindError
+        assert str(copied) == str(error) == "wait: got another. [wrong-kind]"
