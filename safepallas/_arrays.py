@@ -72,17 +72,30 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
 
     ``array.at[i, j]`` is an element, ``array.at[i]`` of a rank 2 array an array of rank 1, and
     ``array[i]`` is short for ``array.at[i]``. An index is an int (negative counts from the end) or
-    a traced integer scalar; an int out of bounds raises `IndexRangeError` while tracing, a traced
-    one cannot be checked. Iterating gives the elements, or the arrays of lower rank.
+    a traced integer scalar; a traced one cannot be checked. Iterating gives the elements, or the
+    arrays of lower rank, and ``len(array)`` is the first size.
 
     `Shape` follows NumPy's convention: ``SemaphoreArray[sp.DmaSemaphore, tuple[int, int]]`` is of
     rank 2. It comes from ``sp.dma_semaphore(2, 3)`` in a scope, or from `adopt`. Calling the class
     raises `TypeError`.
 
-    Example::
+    Raises:
+        IndexRangeError: while tracing, for an int out of bounds or for too many indices.
+        IndexTypeError: for an index that is a float, a bool, a slice or an array.
+        NotASemaphoreError, ScopeEndedError, WrongKindError: see there.
+        TypeError: where the array is used as a value.
 
-        def kernel(x: sp.Ref, o: sp.Ref, sems: sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]):
-            sp.async_copy(x, o, sems.at[0]).wait()
+    Example, in a kernel::
+
+        def finish(sems: sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]) -> None:
+            (count,) = sems.shape
+            for i in range(count):
+                sp.wait_bytes(sems.at[i], o.at[i])
+
+        for i, sem in enumerate(sems):
+            sp.async_copy(x.at[i], o.at[i], sem)
+        finish(sems)
+        sp.adopt(sems.ref, sp.dma_semaphore(8))  # raw Pallas takes the ref
     """
 
     __slots__ = ("_cls", "_origin", "_ref", "_scope", "_shape", "_vetted")
@@ -102,15 +115,16 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
 
     @property
     def ref(self) -> SemaphoreArrayRef[Any, Shape_co]:
-        """The raw Pallas ref: the way back to raw Pallas.
+        """The raw Pallas ref, the way back to raw Pallas.
 
-        Raises `ScopeEndedError` after the scope that allocated the semaphores.
+        Raises:
+            ScopeEndedError: after the scope that allocated the semaphores.
         """
         return cast(SemaphoreArrayRef[Any, Shape_co], self._live_ref())
 
     @property
     def at(self) -> ArrayIndexer[S_co, Shape_co]:
-        """Index it for an element or an array of lower rank: ``array.at[i]``."""
+        """What is indexed for an element or an array of lower rank, ``array.at[i]``."""
         return self
 
     def __len__(self) -> int:

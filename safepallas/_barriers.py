@@ -20,8 +20,7 @@ def get_barrier_semaphore() -> BarrierSemaphore:
     enter, so it is the one that may be signalled across devices at once. It outlives the kernel:
     wait for all that is signalled, back to zero.
 
-    Lowers to ``pltpu.get_barrier_semaphore``. Of the interpreters
-    only ``InterpretParams`` has one.
+    Lowers to ``pltpu.get_barrier_semaphore``. Of the interpreters only ``InterpretParams`` has one.
 
     Returns:
         The `BarrierSemaphore`.
@@ -30,7 +29,7 @@ def get_barrier_semaphore() -> BarrierSemaphore:
         MissingCollectiveIdError: at the end of the kernel, where the call names no
             ``collective_id`` in its ``pltpu.CompilerParams``.
 
-    Example::
+    Example, in a kernel::
 
         barrier = sp.get_barrier_semaphore()
         sp.signal(barrier, device_id={"x": right})
@@ -61,7 +60,11 @@ def core_barrier(sem: Semaphore, *, core_axis_name: str) -> None:
 
     Example::
 
-        sp.core_barrier(ready, core_axis_name="core")
+        @sp.kernel(out_type=like, mesh=mesh, scratch_types=(sp.semaphore(),))
+        def meet(x: sp.Ref, o: sp.Ref, met: sp.Semaphore) -> None:
+            sp.core_barrier(met, core_axis_name="core")
+
+        meet(x)
     """
     vet(sem, "core_barrier", "sem")
     axis: Any = core_axis_name

@@ -35,7 +35,7 @@ class Span(NamedTuple):
 
 
 class Index(NamedTuple):
-    """A step of a view: a number, a slot or a `Span` for each dimension of `shape`."""
+    """A step of a view: a number, a slot, a `Span` or a `View` for each dimension of `shape`."""
 
     parts: tuple[Any, ...]
     shape: tuple[Any, ...]
@@ -121,8 +121,11 @@ def _step(transform: Any) -> Any:
                 parts.append(Span(part.start, part.size, part.stride))
             elif isinstance(part, (Slot, int)):
                 parts.append(part)
-            else:
-                return Other("an index that is a ref")
+            else:  # a view of a ref of indices, perhaps with one of them to be ignored
+                view = view_of(getattr(part, "values", part))
+                if view is None or not isinstance(view.ref, Slot):
+                    return Other("an index")
+                parts.append(view)
         return Index(tuple(parts), tuple(transform.shape), tuple(transform.int_indexer_shape))
     name = type(transform).__name__
     if name == "ReshapeTransform":
@@ -134,29 +137,45 @@ def _step(transform: Any) -> Any:
     return Other(name)
 
 
-def _view(ref: Any, transforms: Sequence[Any] = ()) -> Any:
+def view_of(ref: Any, transforms: Sequence[Any] = ()) -> Any:
     ref, steps = _compat.taken_apart(ref)
     return None if ref is None else View(ref, tuple(_step(t) for t in (*steps, *transforms)))
 
 
-def _slots(equation: Any) -> list[Slot]:
+def indices_of(equation: Any, view: View) -> list[View]:
+    """The refs of indices that a view gathers or scatters by."""
+    found: list[View] = []
+    for step in view.steps:
+        for part in step.parts if isinstance(step, Index) else ():
+            if isinstance(part, View):
+                found.append(part)
+            elif isinstance(part, Slot) and is_ref(equation.invars[part.at].aval):
+                found.append(View(part, ()))
+    return found
+
+
+def is_ref(aval: Any) -> bool:
+    return _compat.is_ref_type(aval)
+
+
+def slots_of(equation: Any) -> list[Slot]:
     return [Slot(i) for i in range(len(equation.invars))]
 
 
 def view_accessed(equation: Any) -> tuple[View, Slot | None]:
     """Of ``get``, ``swap`` and ``addupdate``: what is accessed, and the value that is stored."""
-    slots: list[Any] = _slots(equation)
+    slots: list[Any] = slots_of(equation)
     has_value = equation.primitive.name != "get"
     rest = slots[2:] if has_value else slots[1:]
     transforms = jax.tree_util.tree_unflatten(equation.params["tree"], rest)
-    return _view(slots[0], transforms), slots[1] if has_value else None
+    return view_of(slots[0], transforms), slots[1] if has_value else None
 
 
 def view_masked(equation: Any) -> tuple[View, Slot | None]:
     """The same of Pallas' own loads and stores, which may have a mask."""
-    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], _slots(equation))
+    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], slots_of(equation))
     stored = parts[2] if equation.primitive.name == "masked_swap" else None
-    return _view(parts[0], parts[1]), stored
+    return view_of(parts[0], parts[1]), stored
 
 
 class Operation(NamedTuple):
@@ -171,10 +190,10 @@ class Operation(NamedTuple):
 
 def semaphore_parts(equation: Any) -> Operation:
     """Of ``semaphore_signal``, ``semaphore_wait`` and ``semaphore_read``."""
-    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], _slots(equation))
+    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], slots_of(equation))
     signals = equation.primitive.name == "semaphore_signal"
     return Operation(
-        _view(parts[0], parts[1]),
+        view_of(parts[0], parts[1]),
         parts[2] if len(parts) > 2 else None,
         parts[3] if signals else None,
         parts[4] if signals else None,
@@ -195,14 +214,14 @@ class Copy(NamedTuple):
 
 def copy_parts(equation: Any) -> Copy:
     """Of ``dma_start`` and ``dma_wait``. A wait is for as many bytes as `target` holds."""
-    source, target, came, sent, device_id = equation.params["tree"].unflatten(_slots(equation))
+    return _copy(equation.params["tree"], len(equation.invars), _compat.is_logical(equation))
+
+
+@functools.lru_cache(maxsize=1024)  # a loop that is written out has the same copy many times
+def _copy(tree: Any, count: int, is_logical: bool) -> Copy:
+    source, target, came, sent, device_id = tree.unflatten([Slot(i) for i in range(count)])
     return Copy(
-        _view(source),
-        _view(target),
-        _view(came),
-        _view(sent),
-        device_id,
-        _compat.is_logical(equation),
+        view_of(source), view_of(target), view_of(came), view_of(sent), device_id, is_logical
     )
 
 
@@ -268,7 +287,7 @@ def _operand(mapping: Any, aval: Any, name: str) -> Operand:
     )
 
 
-def _collective_id(params: Any) -> Any:
+def collective_id_of(params: Any) -> Any:
     if isinstance(params, dict):  # by backend, as an older Pallas has it
         params = params.get("mosaic_tpu") or params.get("mosaic")
     return getattr(params, "collective_id", None)
@@ -294,39 +313,7 @@ def call_parts(equation: Any) -> Call:
         tuple(blocks[inputs:]),
         tuple(mapping.vmapped_dims),
         tuple(dict(params["input_output_aliases"]).items()),
-        _collective_id(params["compiler_params"]),
-    )
-
-
-class CoreCall(NamedTuple):
-    """A kernel over a mesh of cores (``pl.kernel``): whole operands, no grid."""
-
-    jaxpr: Any
-    name: str
-    axis: Any
-    cores: int
-    aliases: tuple[tuple[int, int], ...]
-    collective_id: Any
-
-
-def core_call_parts(equation: Any) -> CoreCall | None:
-    """Of ``mpmd_map`` with one body on TensorCores; None for others."""
-    params = equation.params
-    meshes, jaxprs = params.get("meshes", ()), params.get("jaxprs", ())
-    if len(meshes) != 1 or len(jaxprs) != 1 or "TensorCore" not in type(meshes[0]).__name__:
-        return None
-    jaxpr = open_jaxpr(jaxprs[0])[0]
-    sizes = dict(meshes[0].shape)
-    if len(sizes) != 1:
-        return None
-    ((axis, cores),) = sizes.items()
-    return CoreCall(
-        jaxpr,
-        str(params.get("name") or function_of(jaxpr)),
-        axis,
-        int(cores),
-        tuple(dict(params.get("input_output_aliases") or {}).items()),
-        _collective_id(params.get("compiler_params")),
+        collective_id_of(params["compiler_params"]),
     )
 
 

@@ -127,10 +127,11 @@ class LocalCopy(_Copy):
 
     Calling the class raises `TypeError`.
 
-    Example::
+    Example, in a kernel::
 
-        def finish(copy: sp.LocalCopy) -> None:
-            copy.wait()
+        copy: sp.LocalCopy = sp.make_async_copy(x, o, sem)
+        copy.start(priority=1)
+        copy.wait()
     """
 
     __slots__ = ()
@@ -144,11 +145,13 @@ class RemoteCopy(_Copy):
 
     Calling the class raises `TypeError`.
 
-    Example::
+    Example, in a kernel::
 
-        def finish(copy: sp.RemoteCopy) -> None:
-            copy.wait_send()
-            copy.wait_recv()
+        send, recv = sems.at[0], sems.at[1]
+        copy: sp.RemoteCopy = sp.make_async_remote_copy(x, o, send, recv, {"x": right})
+        copy.start()
+        copy.wait_send()  # x may be written again
+        copy.wait_recv()  # o has come; copy.wait() is both
     """
 
     __slots__ = ()
@@ -214,14 +217,17 @@ def make_async_copy(src: Ref, dst: Ref, sem: DmaSemaphore) -> LocalCopy:
             scatters: the shape of such a view is that of the indices, then the rest.
         sem: receives as many bytes as are copied. Several copies may share it.
 
+    Returns:
+        A `LocalCopy`, not started.
+
     Raises:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
         NotARefError: where an end is an array, a tuple or a semaphore.
         CopyMismatchError: where the ends differ in shape or dtype.
 
-    Example::
+    Example, in a kernel::
 
-        copy = sp.make_async_copy(x.at[0], buffer, sem)
+        copy = sp.make_async_copy(x.at[0], o.at[0], sem)
         copy.start()
         copy.wait()
     """
@@ -233,10 +239,17 @@ def async_copy(
 ) -> LocalCopy:
     """Start a copy on this device. As `make_async_copy`, then ``start(priority, add=add)``.
 
+    Args:
+        src, dst, sem: as in `make_async_copy`.
+        priority, add: as in `LocalCopy.start`.
+
+    Returns:
+        The copy, to wait for.
+
     Raises:
         SemaphoreError: as `make_async_copy` and `LocalCopy.start`.
 
-    Example::
+    Example, in a kernel::
 
         sp.async_copy(x, o, sem).wait()
     """
@@ -261,14 +274,17 @@ def make_async_remote_copy(
             named anywhere in the kernel (``jax.lax.axis_index``), the TPU lowering of JAX 0.10.2
             and 0.12.0.1 does not see the mesh, and says that it has no dimensions.
 
+    Returns:
+        A `RemoteCopy`, not started.
+
     Raises:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
         NotARefError, CopyMismatchError: as `make_async_copy`.
         DeviceIdTypeError, DeviceIdError: for `device_id`.
 
-    Example::
+    Example, in a kernel::
 
-        copy = sp.make_async_remote_copy(x, o, s.send, s.recv.at[0], {"x": right})
+        copy = sp.make_async_remote_copy(x, o, sems.at[0], sems.at[1], {"x": right})
         copy.start()
         copy.wait_send()
         copy.wait_recv()
@@ -281,12 +297,18 @@ def async_remote_copy(
 ) -> RemoteCopy:
     """Start a copy to another device. As `make_async_remote_copy`, then ``start()``.
 
+    Args:
+        src, dst, send_sem, recv_sem, device_id: as in `make_async_remote_copy`.
+
+    Returns:
+        The copy, to wait for.
+
     Raises:
         SemaphoreError: as `make_async_remote_copy`.
 
-    Example::
+    Example, in a kernel::
 
-        sp.async_remote_copy(x, o, s.send, s.recv.at[0], {"x": right}).wait()
+        sp.async_remote_copy(x, o, sems.at[0], sems.at[1], {"x": right}).wait()
     """
     copy = _remote(src, dst, send_sem, recv_sem, device_id, "async_remote_copy")
     copy._start(0, False)
@@ -307,9 +329,9 @@ def sync_copy(src: Ref, dst: Ref, *, add: bool = False) -> None:
         NotARefError, CopyMismatchError: as `make_async_copy`.
         CopyOptionError: for an `add` that is no bool.
 
-    Example::
+    Example, in a kernel::
 
-        sp.sync_copy(x, buffer)
+        sp.sync_copy(x, o)
     """
     _check_ends(src, dst, "sync_copy", "a semaphore of its own")
     given: Any = add
@@ -333,9 +355,11 @@ def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
         NotARefError: where `like` is not a ref that holds data.
 
-    Example::
+    Example, in a kernel::
 
-        sp.wait_bytes(sem, pages.at[pl.ds(0, count)])
+        for row in range(4):
+            sp.async_copy(x.at[row], o.at[row], sem)
+        sp.wait_bytes(sem, o.at[pl.ds(0, 4)])
     """
     _vet_dma(sem, "wait_bytes", "sem")
     _check_data(like, "wait_bytes", "like")

@@ -50,11 +50,11 @@ def async_copy_counted(src: Ref, dst: Ref, sem: Semaphore) -> None:
         InterpretedCopyError: at the end of the kernel, where it is to run under
             ``interpret=pltpu.InterpretParams(...)``.
 
-    Example::
+    Example, in a kernel::
 
         for i in range(4):
-            sp.async_copy_counted(x.at[i], buffer.at[i], arrived)
-        sp.wait(arrived, 4)
+            sp.async_copy_counted(x.at[i], o.at[i], ready)
+        sp.wait(ready, 4)
     """
     op = "async_copy_counted"
     vet(sem, op, "sem")
@@ -87,7 +87,7 @@ def async_remote_copy_counted(
         CountedCopyError, InterpretedCopyError: as `async_copy_counted`.
         DeviceIdTypeError, DeviceIdError: for `device_id`.
 
-    Example::
+    Example, in a kernel::
 
         sp.async_remote_copy_counted(x, o, sent, received, {"x": right})
         sp.wait(sent)

@@ -154,8 +154,8 @@ def guard_raw_pallas() -> Generator[Guard, None, None]:
     Example::
 
         with testing.guard_raw_pallas() as guard:
-            jax.eval_shape(my_raw_kernel_call, x)
-        assert guard.checked["make_async_copy"] > 0
+            jax.eval_shape(raw_fn, x)
+        assert guard.checked["async_copy"] == 1
     """
     global _installed
     guard = Guard()

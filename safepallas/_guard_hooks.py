@@ -27,8 +27,8 @@ class Guard:
     Example::
 
         with testing.guard_raw_pallas() as guard:
-            jax.eval_shape(call, x)
-        assert guard.checked["semaphore_wait"] == 1
+            jax.eval_shape(raw_fn, x)
+        assert guard.checked["pallas_call"] == 1
     """
 
     __slots__ = ("checked",)

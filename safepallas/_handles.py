@@ -57,11 +57,11 @@ class Semaphore(Handle):
     A counting semaphore (int32) on one TPU core. It comes from ``sp.semaphore()`` in a scope, or
     from `adopt`. Calling the class raises `TypeError`.
 
-    Example::
+    Example, in a kernel::
 
-        def kernel(ready: sp.Semaphore) -> None:
-            sp.signal(ready, 2)
-            sp.wait(ready, 2)
+        sp.signal(ready, 2)
+        sp.wait(ready)
+        pl.semaphore_wait(ready.ref, 1)  # raw Pallas takes the ref
     """
 
     __slots__ = ()
@@ -69,9 +69,10 @@ class Semaphore(Handle):
 
     @property
     def ref(self) -> SemaphoreRef:
-        """The raw Pallas ref: the way back to raw Pallas.
+        """The raw Pallas ref, the way back to raw Pallas.
 
-        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        Raises:
+            ScopeEndedError: after the scope that allocated the semaphore.
         """
         return cast(SemaphoreRef, self._live_ref())
 
@@ -83,11 +84,12 @@ class BarrierSemaphore(Handle):
     The one that `collective_id` names comes from `get_barrier_semaphore`; it outlives the kernel
     and must be waited back to zero. Calling the class raises `TypeError`.
 
-    Example::
+    Example, in a kernel::
 
         barrier = sp.get_barrier_semaphore()
         sp.signal(barrier, device_id={"x": right})
-        sp.wait(barrier, 1)
+        pl.semaphore_signal(barrier.ref, device_id={"x": left})  # raw Pallas takes the ref
+        sp.wait(barrier, 2)
     """
 
     __slots__ = ()
@@ -95,9 +97,10 @@ class BarrierSemaphore(Handle):
 
     @property
     def ref(self) -> BarrierSemaphoreRef:
-        """The raw Pallas ref: the way back to raw Pallas.
+        """The raw Pallas ref, the way back to raw Pallas.
 
-        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        Raises:
+            ScopeEndedError: after the scope that allocated the semaphore.
         """
         return cast(BarrierSemaphoreRef, self._live_ref())
 
@@ -109,10 +112,11 @@ class DmaSemaphore(Handle):
     `read` shows its count. It comes from ``sp.dma_semaphore()`` in a scope, or from `adopt`.
     Calling the class raises `TypeError`.
 
-    Example::
+    Example, in a kernel::
 
-        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
-            sp.async_copy(x, o, sem).wait()
+        sp.async_copy(x.at[0], o.at[0], sem).wait()
+        pltpu.make_async_copy(x.at[1], o.at[1], sem.ref).start()  # raw Pallas takes the ref
+        sp.wait_bytes(sem, o.at[1])
     """
 
     __slots__ = ()
@@ -120,9 +124,10 @@ class DmaSemaphore(Handle):
 
     @property
     def ref(self) -> DmaSemaphoreRef:
-        """The raw Pallas ref: the way back to raw Pallas.
+        """The raw Pallas ref, the way back to raw Pallas.
 
-        Raises `ScopeEndedError` after the scope that allocated the semaphore.
+        Raises:
+            ScopeEndedError: after the scope that allocated the semaphore.
         """
         return cast(DmaSemaphoreRef, self._live_ref())
 

@@ -56,11 +56,10 @@ def signal(
         AmountTypeError, AmountRangeError: for `inc`, and for `core_index`.
         DeviceIdTypeError, DeviceIdError: for `device_id`; where it and `core_index` name a core.
 
-    Example::
+    Example, in a kernel::
 
         sp.signal(ready)
-        sp.signal(credits, 2, device_id={"x": left})
-        sp.signal(ready, device_id={"core": 1 - jax.lax.axis_index("core")})
+        sp.signal(received, 2, device_id={"x": left})
     """
     if not (
         (type(sem) is Semaphore or type(sem) is BarrierSemaphore)
@@ -98,8 +97,9 @@ def wait(sem: Semaphore | BarrierSemaphore, value: int | jax.Array = 1) -> None:
         NotASemaphoreError, ScopeEndedError, WrongKindError, NotScalarError: see there.
         AmountTypeError, AmountRangeError: for `value`.
 
-    Example::
+    Example, in a kernel::
 
+        sp.signal(ready, 2)
         sp.wait(ready, 2)
     """
     if not (
@@ -131,7 +131,7 @@ def read(sem: Semaphore | BarrierSemaphore | DmaSemaphore) -> jax.Array:
         InterpretedReadError: at the end of the kernel, where it is to run under
             ``interpret=pltpu.InterpretParams(...)``.
 
-    Example::
+    Example, in a kernel::
 
         pl.debug_print("ready: {}", sp.read(ready))
     """

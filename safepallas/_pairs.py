@@ -38,10 +38,7 @@ class InFlight(Generic[G]):
     output of the program (measured with libtpu under JAX 0.10.2 and 0.12.0.1). Calling the class
     raises `TypeError`.
 
-    Example::
-
-        def finish(in_flight: sp.InFlight[Flight]) -> jax.Array:
-            return call.done(in_flight)
+    Example: see `pallas_call_async`.
     """
 
     __slots__ = ("_call", "_done_in", "_inputs", "_outputs", "_semaphores")
@@ -75,12 +72,6 @@ class InFlight(Generic[G]):
 
         Returns:
             The same, through `jax.lax.optimization_barrier`.
-
-        Example::
-
-            in_flight = call.start(w)
-            y = in_flight.then(x) @ w
-            w = call.done(in_flight, after=y)
         """
         if not self._semaphores:  # both halves are one kernel
             return tree
@@ -95,11 +86,7 @@ class AsyncCall(Generic[G]):
 
     Calling the class raises `TypeError`.
 
-    Example::
-
-        in_flight = call.start(x)
-        y = compute(z)  # meanwhile
-        o = call.done(in_flight)
+    Example: see `pallas_call_async`.
     """
 
     __slots__ = (
@@ -146,7 +133,7 @@ class AsyncCall(Generic[G]):
             inputs: arrays. They stay where they are, in HBM, until the done half has run.
 
         Returns:
-            What `done` takes. Each must be done exactly once on every path through the program:
+            What `done` takes. Each must be done exactly once on every path through the program,
             else its semaphores are left over with a count.
 
         Raises:

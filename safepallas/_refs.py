@@ -22,13 +22,17 @@ class Ref(Protocol):
 
     Example::
 
-        def kernel(x: sp.Ref, o: sp.Ref) -> None:
-            o[...] = x[...] + 1.0
+        def double(x: sp.Ref, o: sp.Ref) -> None:
+            assert (x.shape, x.dtype) == ((8, 128), jnp.float32)
+            row: sp.Ref = x.at[0]
+            o[0] = row[...] + row[...]
+
+        sp.pallas_call(double, like)(x)
     """
 
     @property
     def at(self) -> RefIndexer:
-        """Views of parts of the ref: ``ref.at[0]``, ``ref.at[pl.ds(start, size)]``."""
+        """Views of parts of the ref, ``ref.at[0]`` or ``ref.at[pl.ds(start, size)]``."""
         ...
 
     @property

@@ -136,10 +136,10 @@ def barrier_neighbors(axis: str) -> None:
         MissingCollectiveIdError: at the end of a kernel without a ``collective_id``.
         MixedBarriersError: at the end of a kernel with a barrier over other axes, or one by hand.
 
-    Example::
+    Example, in a kernel::
 
         sp.barrier_neighbors("x")
-        sp.async_remote_copy(x, o, send, recv, {"x": right}).wait()
+        sp.async_remote_copy(x, o, sems.at[0], sems.at[1], {"x": right}).wait()
     """
     ring = _ring("barrier_neighbors", "axis", (axis,), axis, "the name of one mesh axis")
     _synchronize(ring, everyone=False)
@@ -180,7 +180,7 @@ def barrier_all(axes: str | Sequence[str]) -> None:
         MissingCollectiveIdError: at the end of a kernel without a ``collective_id``.
         MixedBarriersError: at the end of a kernel with a barrier over other axes, or one by hand.
 
-    Example::
+    Example, in a kernel::
 
         sp.barrier_all(("x", "y"))
     """

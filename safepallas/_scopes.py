@@ -219,10 +219,11 @@ def adopt(ref: Any, spec: Spec[T]) -> T:
         AdoptError: where the ref is something else; an int16 ref is never a semaphore.
         SpecError: where `spec` is no `Spec`.
 
-    Example::
+    Example, in a kernel::
 
-        def body(raw_sem):
-            sem = sp.adopt(raw_sem, sp.dma_semaphore())
+        def body(raw_sem: Any) -> None:
+            adopted = sp.adopt(raw_sem, sp.dma_semaphore())
+            sp.async_copy(x, o, adopted).wait()
 
         pl.run_scoped(body, pltpu.SemaphoreType.DMA)
     """

@@ -408,16 +408,18 @@ def pallas_call(
             Elements may be tuples and dicts of specs. Type checkers follow the first two, up to
             8 refs and 6 specs; a list hides its elements from them. It goes here also beside a
             `grid_spec` (``pltpu.PrefetchScalarGridSpec``).
-        grid_spec, grid, in_specs, out_specs, input_output_aliases, debug, interpret, name,
-        compiler_params, cost_estimate, metadata: passed on as they are; see ``pl.pallas_call``.
+        grid_spec, grid, in_specs, out_specs, input_output_aliases: as in ``pl.pallas_call``.
+        compiler_params, interpret, debug, name, cost_estimate, metadata: as in ``pl.pallas_call``.
 
     Returns:
-        What ``pl.pallas_call`` returns: call it with the inputs.
+        What ``pl.pallas_call`` returns, which is called with the inputs.
 
     Raises:
         SpecError: for a scratch that is none of these.
         AnnotationError: while tracing, where an annotation promises something else.
-        MissingCollectiveIdError, UnusedCollectiveIdError, InterpretedReadError: see there.
+        MissingCollectiveIdError, UnusedCollectiveIdError, MixedBarriersError: see there.
+        InterpretedReadError, InterpretedCopyError, InterpretedOutputError: see there.
+        MissingSideEffectsError: where a semaphore enters or leaves, and XLA may drop the kernel.
 
     Warns:
         SemaphoreLimitWarning: from 480 semaphores on (512 on v5e, v5p and v6e, some taken).
@@ -430,7 +432,7 @@ def pallas_call(
         def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
             sp.async_copy(x, o, s.sem).wait()
 
-        sp.pallas_call(kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), scratch_shapes=Buffers)(x)
+        sp.pallas_call(kernel, like, scratch_shapes=Buffers)(x)
     """
     return _scopes.pallas_call(
         kernel,
@@ -770,10 +772,15 @@ def pallas_call_async(
         def done(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
             sp.wait_bytes(flight.sem, o)
 
-        call = sp.pallas_call_async(Flight, start, done, like)
-        in_flight = call.start(x)
-        y = compute(z)
-        o = call.done(in_flight)
+        call: sp.AsyncCall[Flight] = sp.pallas_call_async(Flight, start, done, like)
+
+        @jax.jit
+        def copy_and_compute(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+            in_flight: sp.InFlight[Flight] = call.start(x)
+            y = jnp.tanh(in_flight.then(x))  # while the copy is in flight
+            return call.done(in_flight, after=y), y
+
+        copy_and_compute(x)
     """
     return _pairs.make_call(
         semaphores,
@@ -813,13 +820,13 @@ def run_scoped(body: Callable[..., T], /, *specs: Any, collective_axes: Any = ()
         collective_axes: as in Pallas.
 
     Returns:
-        What `body` returns. A handle must not leave it: used later, it raises `ScopeEndedError`.
+        What `body` returns. A handle must not leave it, as it raises `ScopeEndedError` later.
 
     Raises:
         SpecError: for a spec that is none.
         AnnotationError: where an annotation of `body` promises something else.
 
-    Example::
+    Example, in a kernel::
 
         def body(buffer: sp.Ref, sem: sp.DmaSemaphore) -> None:
             sp.async_copy(x, buffer, sem).wait()
@@ -861,7 +868,7 @@ def with_scoped(*specs: Any, collective_axes: Any = ()) -> Any:
     Raises:
         SemaphoreError: as `run_scoped`, when the decorated function is called.
 
-    Example::
+    Example, in a kernel::
 
         @sp.with_scoped(sp.dma_semaphore())
         def copy(src: sp.Ref, dst: sp.Ref, sem: sp.DmaSemaphore) -> None:

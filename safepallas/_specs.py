@@ -31,12 +31,17 @@ class Spec(Generic[T_co]):
     Made by `semaphore`, `barrier_semaphore`, `dma_semaphore`, `vmem` and `smem`; given to
     ``scratch_shapes=``, `run_scoped`, `with_scoped`, `adopt`, ``out_shape=`` or as a field of a
     `Scratch`. Two specs are equal where they ask for the same, on the same line. Calling the class
-    raises `TypeError`.
+    raises `TypeError`, ``spec @ mesh`` may raise `SpecError`, setting a field `AttributeError`.
+
+    For a request that is one of two, mypy refuses ``scratch_shapes=(spec,)`` with
+    ``spec: sp.Spec[A] | sp.Spec[B]``; ``sp.Spec[A | B]`` passes, and means the same.
 
     Example::
 
         def slots(n: int) -> sp.Spec[sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]]:
             return sp.dma_semaphore(n)
+
+        assert slots(3).shape == (3,)
     """
 
     __slots__ = ("_code", "_dtype", "_kind", "_line", "_name", "_raw", "_request", "_shape")
@@ -85,6 +90,9 @@ class Spec(Generic[T_co]):
         """The same on the cores of `mesh`, as in raw Pallas: ``sp.semaphore() @ mesh``.
 
         `kernel` with several bodies needs it, to know which of the cores allocate.
+
+        Args:
+            mesh: of cores, as `kernel` takes it.
 
         Raises:
             SpecError: where `mesh` is no mesh of cores, or its cores have no such memory.
@@ -172,7 +180,9 @@ def semaphore(*shape: int) -> Any:
 
     Example::
 
-        scratch_shapes=(sp.semaphore(), sp.semaphore(2))
+        class Flags(sp.Scratch):
+            ready = sp.semaphore()
+            free = sp.semaphore(2)
     """
     return _semaphore_spec("semaphore", _kinds.REGULAR, shape)
 
@@ -203,10 +213,11 @@ def barrier_semaphore(*shape: int) -> Any:
     Raises:
         SpecError: for a size that is no int or negative, or for more than 4.
 
-    Example::
+    Example, in a kernel::
 
-        spec = sp.barrier_semaphore()
-        barrier = sp.adopt(raw_barrier_ref, spec)
+        barrier = sp.adopt(pltpu.get_barrier_semaphore(), sp.barrier_semaphore())
+        sp.signal(barrier, device_id={"x": right})
+        sp.wait(barrier)
     """
     return _semaphore_spec("barrier_semaphore", _kinds.BARRIER, shape)
 
@@ -237,7 +248,10 @@ def dma_semaphore(*shape: int) -> Any:
 
     Example::
 
-        scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(NUM_DEVICES - 1))
+        class Copies(sp.Scratch):
+            send = sp.dma_semaphore()
+            recv = sp.dma_semaphore(7)  # for each of 7 other devices
+            slots = sp.dma_semaphore(2, 3)
     """
     return _semaphore_spec("dma_semaphore", _kinds.DMA, shape)
 
@@ -262,7 +276,8 @@ def vmem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
 
     Example::
 
-        acc = sp.vmem((8, 128), jnp.float32)
+        class Buffers(sp.Scratch):
+            acc = sp.vmem((8, 128), jnp.float32)
     """
     return _data_spec("vmem", pltpu.VMEM, shape, dtype)  # type: ignore[no-any-return]
 
@@ -282,7 +297,8 @@ def smem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
 
     Example::
 
-        counts = sp.smem((4,), jnp.int32)
+        class Buffers(sp.Scratch):
+            counts = sp.smem((4,), jnp.int32)
     """
     return _data_spec("smem", pltpu.SMEM, shape, dtype)  # type: ignore[no-any-return]
 
@@ -304,12 +320,14 @@ class Scratch:
     Example::
 
         class Buffers(sp.Scratch):
-            send = sp.dma_semaphore()
-            recv = sp.dma_semaphore(NUM_DEVICES - 1)
+            done = sp.dma_semaphore(2)
             acc = sp.vmem((8, 128), jnp.float32)
 
         def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-            sp.async_copy(x, s.acc, s.send).wait()
+            sp.async_copy(x, s.acc, s.done.at[0]).wait()
+            sp.async_copy(s.acc, o, s.done.at[1]).wait()
+
+        sp.pallas_call(kernel, like, scratch_shapes=Buffers)(x)
     """
 
     __slots__ = ("_values",)

@@ -13,11 +13,12 @@ Example::
     def kernel(x: Ref, o: Ref, done: DmaSemaphoreRef) -> None:
         pltpu.async_copy(x, o, done).wait()
 
-    pl.pallas_call(kernel, out_shape, scratch_shapes=[pltpu.SemaphoreType.DMA])
+    pl.pallas_call(kernel, like, scratch_shapes=[pltpu.SemaphoreType.DMA])(x)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import EllipsisType
 from typing import (
     TYPE_CHECKING,
@@ -74,17 +75,26 @@ class Ref(Protocol):
     """A ref that holds data: what raw Pallas hands to a kernel for inputs, outputs and buffers.
 
     It has more methods than `sp.Ref`, which a kernel of safepallas is annotated with; it goes
-    wherever an `sp.Ref` does.
+    wherever an `sp.Ref` does. ``len(ref)`` is the first size.
 
-    Example::
+    Example, in a kernel::
 
-        def kernel(x: Ref, o: Ref) -> None:
+        from safepallas.raw import Ref
+
+        def views(x: Ref, o: Ref) -> None:
             o[...] = x[...] + 1.0
+            o.set(x.get(0) * x.ndim, 0)
+            o.swap(x.at[0][...], 1)
+            assert x.T.shape == x.transpose((1, 0)).shape == (128, 8)
+            assert x.reshape(x.size).shape == (1024,)
+            assert x.bitcast(jnp.int32).dtype == jnp.int32
+
+        views(x, o)
     """
 
     @property
     def at(self) -> RefIndexer:
-        """Views of parts of the ref: ``ref.at[0]``, ``ref.at[pl.ds(start, size)]``."""
+        """Views of parts of the ref, ``ref.at[0]`` or ``ref.at[pl.ds(start, size)]``."""
         ...
 
     @property
@@ -119,15 +129,15 @@ class Ref(Protocol):
     def __setitem__(self, index: Any, value: ArrayLike, /) -> None: ...
 
     def bitcast(self, dtype: Any) -> Ref:
-        """A view of the same bytes as elements of another dtype."""
+        """A view of the same bytes as elements of another `dtype`."""
         ...
 
     def reshape(self, *shape: Any) -> Ref:
-        """A view of another shape."""
+        """A view of another `shape`: its sizes one by one, or a tuple of them."""
         ...
 
-    def transpose(self, *permutation: Any) -> Ref:
-        """A view with the dimensions in another order."""
+    def transpose(self, permutation: Sequence[int], /) -> Ref:
+        """A view with the dimensions in another order: `permutation` is a tuple of them."""
         ...
 
     def get(self, idx: Any = ()) -> Any:
@@ -139,11 +149,26 @@ class Ref(Protocol):
         ...
 
     def swap(self, value: ArrayLike, idx: Any = ()) -> Any:
-        """Write, and return what was there."""
+        """Write `value` to ``ref[idx]``, and return what was there."""
         ...
 
     def addupdate(self, value: ArrayLike, idx: Any = ()) -> None:
-        """Add to what is there."""
+        """Add `value` to what is at ``ref[idx]``.
+
+        Of the interpreters ``interpret=True`` does; the TPU lowering of JAX 0.10.2 and 0.12.0.1 for
+        TensorCores has no rule for it (measured).
+
+        Example::
+
+            from safepallas.raw import Ref
+
+            def accumulate(x: Ref, o: Ref) -> None:
+                o[...] = x[...]
+                o.addupdate(x[...])
+
+            o = pl.pallas_call(accumulate, like, interpret=True)(x)
+            assert (o == 2 * x).all()
+        """
         ...
 
 
@@ -181,9 +206,13 @@ class SemaphoreRef(_OneSemaphoreRef):
 
     Example::
 
-        def kernel(ready: SemaphoreRef) -> None:
+        from safepallas.raw import Ref, SemaphoreRef
+
+        def kernel(x: Ref, o: Ref, ready: SemaphoreRef) -> None:
             pl.semaphore_signal(ready)
             pl.semaphore_wait(ready)
+
+        pl.pallas_call(kernel, like, scratch_shapes=[pltpu.SemaphoreType.REGULAR])(x)
     """
 
 
@@ -191,10 +220,15 @@ class SemaphoreRef(_OneSemaphoreRef):
 class BarrierSemaphoreRef(_OneSemaphoreRef):
     """A ref to one barrier semaphore: ``pltpu.get_barrier_semaphore()``. For annotations only.
 
-    Example::
+    Example, in a kernel::
 
-        def arrive(barrier: BarrierSemaphoreRef, neighbor: int) -> None:
+        from safepallas.raw import BarrierSemaphoreRef
+
+        def arrive(barrier: BarrierSemaphoreRef, neighbor: jax.Array) -> None:
             pl.semaphore_signal(barrier, 1, device_id={"x": neighbor})
+            pl.semaphore_wait(barrier, 1)
+
+        arrive(pltpu.get_barrier_semaphore(), right)
     """
 
 
@@ -204,8 +238,12 @@ class DmaSemaphoreRef(_OneSemaphoreRef):
 
     Example::
 
+        from safepallas.raw import DmaSemaphoreRef, Ref
+
         def kernel(x: Ref, o: Ref, done: DmaSemaphoreRef) -> None:
             pltpu.async_copy(x, o, done).wait()
+
+        pl.pallas_call(kernel, like, scratch_shapes=[pltpu.SemaphoreType.DMA])(x)
     """
 
 
@@ -218,8 +256,14 @@ class SemaphoreArrayRef(NameOnly, Generic[R_co, Shape_co]):
 
     Example::
 
-        def kernel(x: Ref, o: Ref, done: SemaphoreArrayRef[DmaSemaphoreRef, tuple[int]]) -> None:
-            pltpu.async_copy(x, o, done.at[0]).wait()
+        from safepallas.raw import DmaSemaphoreRef, Ref, SemaphoreArrayRef
+
+        Slots = SemaphoreArrayRef[DmaSemaphoreRef, tuple[int]]
+
+        def kernel(x: Ref, o: Ref, slots: Slots) -> None:
+            pltpu.async_copy(x, o, slots.at[0]).wait()
+
+        pl.pallas_call(kernel, like, scratch_shapes=[pltpu.SemaphoreType.DMA((2,))])(x)
     """
 
     if TYPE_CHECKING:

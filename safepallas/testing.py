@@ -28,6 +28,8 @@ from safepallas import _compat
 from safepallas._guard import guard_raw_pallas as guard_raw_pallas
 from safepallas._guard_hooks import Guard as Guard
 
+__all__ = ["Guard", "assert_lowers_like", "compile_for_tpu", "guard_raw_pallas", "tpu_mesh"]
+
 DEFAULT_TOPOLOGY = "v5e:2x2"
 
 
@@ -81,6 +83,8 @@ def tpu_mesh(
     Example::
 
         mesh = testing.tpu_mesh((4,), ("x",))
+        sharded = jax.shard_map(fn, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+        testing.compile_for_tpu(sharded, x)
     """
     devices = _topology_devices(topology)
     count = int(np.prod(axis_shapes))
@@ -121,7 +125,7 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_
         topology: the chip and how many: ``"v5e:2x2"``, ``"v6e:2x2"``, ``"v5p:2x2x1"``.
 
     Returns:
-        The `jax.stages.Compiled`: ``.as_text()``, ``.memory_analysis()``, ``.cost_analysis()``.
+        A `jax.stages.Compiled`, with ``.as_text()``, ``.memory_analysis()``, ``.cost_analysis()``.
 
     Raises:
         ImportError: where libtpu is not installed.
@@ -129,7 +133,8 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_
 
     Example::
 
-        compiled = testing.compile_for_tpu(fn, jnp.zeros((8, 128)), topology="v6e:2x2")
+        compiled = testing.compile_for_tpu(fn, x, topology="v6e:2x2")
+        assert "tpu_custom_call" in compiled.as_text()
     """
     devices = _topology_devices(topology)
     with jax.default_device(devices[0]):
@@ -195,7 +200,7 @@ def assert_lowers_like(fn: Callable[..., Any], raw_fn: Callable[..., Any], *args
 
     Example::
 
-        testing.assert_lowers_like(fn, raw_fn, jnp.zeros((8, 128)))
+        testing.assert_lowers_like(fn, raw_fn, x)
     """
     described = _described(args, None)
     ours, raw = (_traced_and_lowered(f, described) for f in (fn, raw_fn))

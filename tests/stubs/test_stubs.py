@@ -18,7 +18,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -325,21 +324,3 @@ def test_every_public_name_is_described(name: str, stub: str) -> None:
         path.stem for path in Path(importlib.import_module(name).__file__ or "").parent.iterdir()
     }
     assert public(importlib.import_module(name)) - described - package == set()
-
-
-def test_wheel_holds_the_stubs_and_nothing_else(tmp_path: Path) -> None:
-    need("pip")
-    source = tmp_path / "stubs"
-    shutil.copytree(STUBS, source, ignore=shutil.ignore_patterns("dist"))
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet"]
-    done = run([*command, "--wheel-dir", str(tmp_path), str(source)], tmp_path)
-    if done.returncode != 0 and re.search("hatchling|Connection|network", done.stderr):
-        unavailable(f"the wheel cannot be built here: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-        assert wheel.read("jax-stubs/py.typed") == b"partial\n"
-        (metadata,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
-        assert b"\nRequires-Dist: safepallas" in wheel.read(metadata)
-    inside = {path.relative_to(STUBS).as_posix() for path in STUBS.glob("jax-stubs/**/*.*")}
-    assert names == inside

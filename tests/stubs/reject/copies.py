@@ -21,6 +21,7 @@ def local(
     pltpu.make_async_copy(x, done, o)  # E: the arguments in another order
     pltpu.make_async_copy(x, o, pltpu.SemaphoreType.DMA)  # E: a request
     pltpu.make_async_copy(value, o, done)  # E: an array is no ref
+    pltpu.make_async_copy(x.transpose(1, 0), o, done)  # E: Pallas takes a tuple: (1, 0)
     pltpu.make_async_copy(x, value, done)  # E: nor here
     pltpu.async_copy(x, o, ready)  # E: a regular semaphore
     pltpu.async_copy(x, o, slots)  # E: not indexed

@@ -1,0 +1,83 @@
+"""The examples of docstrings are correct programs for mypy too, ``--strict``."""
+
+import ast
+import sys
+from pathlib import Path
+from textwrap import indent
+
+from ..typing import checkers
+from .docstring_examples import INSIDE
+from .docstrings import MODULES, Example, Public, everything, examples
+
+HEAD = """\
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import PartitionSpec as P
+
+import safepallas as sp
+import safepallas.raw
+from safepallas import testing
+"""
+
+REFS = dict.fromkeys(("x", "o"), "safepallas.raw.Ref")
+SEMS = "sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]"
+IN_KERNEL = {
+    **REFS,
+    "sem": "sp.DmaSemaphore",
+    "sems": SEMS,
+    **dict.fromkeys(("ready", "sent", "received"), "sp.Semaphore"),
+    **dict.fromkeys(("left", "right"), "jax.Array"),
+}
+OUTSIDE = {
+    "x": "jax.Array",
+    "like": "jax.ShapeDtypeStruct",
+    **dict.fromkeys(("mesh", "call", "fn", "raw_fn"), "Any"),
+}
+
+
+def as_function(name: str, example: Example) -> str:
+    """An example as the body of a function that takes the names which it uses and does not make."""
+    nodes = list(ast.walk(ast.parse(example.code)))
+    made = {n.id for n in ast.parse(example.code).body for n in _targets(n)}
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} - made
+    types = IN_KERNEL if example.in_kernel else OUTSIDE
+    parameters = ", ".join(f"{key}: {types[key]}" for key in types if key in used)
+    return f"def {name}({parameters}) -> None:\n{indent(example.code, '    ')}\n"
+
+
+def _targets(statement: ast.stmt) -> list[ast.Name]:
+    """The names that a statement assigns."""
+    found = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AnnAssign):
+        found = [statement.target]
+    return [target for target in found if isinstance(target, ast.Name)]
+
+
+def check(functions: list[str], work: Path) -> str:
+    checkers.require("mypy")
+    file, config = work / "shown.py", work / "mypy.ini"
+    file.write_text("\n\n".join([HEAD, *functions]))
+    config.write_text(checkers.MYPY)
+    command = [sys.executable, "-m", "mypy", "--config-file", str(config), str(file)]
+    command += ["--cache-dir", str(work / "cache"), "--python-executable", sys.executable]
+    done = checkers.run(command, checkers.CHECK_SECONDS, work, MYPYPATH=checkers.search_path())
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    # Only what is said of the examples: the library is checked elsewhere.
+    return "\n".join(line for line in done.stdout.splitlines() if line.startswith("shown.py"))
+
+
+def test_examples_pass_mypy(tmp_path: Path) -> None:
+    public = [*everything(), *(Public(module.__name__, module) for module in MODULES)]
+    shown = [(p.name.replace(".", "_"), example) for p in public for example in examples(p.text)]
+    assert IN_KERNEL.keys() == set(INSIDE)
+    wrong = Example(True, "sp.signal(sem)")
+    text = check(
+        [*(as_function(*one) for one in shown), as_function("it_would_be_found_out", wrong)],
+        tmp_path,
+    )
+    (complaint,) = [line for line in text.splitlines() if ": error: " in line]
+    assert 'Argument 1 to "signal"' in complaint
