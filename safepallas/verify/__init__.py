@@ -12,15 +12,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from safepallas.verify._analysis import Analysis, analyse
-from safepallas.verify._extract import Extracted, Source
-from safepallas.verify._model import Finding, Kind, UndecidedError, Where, WrongError
+from safepallas.verify._analysis import LIMIT, Analysis, analyse
+from safepallas.verify._extract import Source
+from safepallas.verify._model import Finding, Kind, Program, UndecidedError, WrongError
 from safepallas.verify._report import Report
 
 __all__ = ["Finding", "Kind", "Report", "verify"]
-
-# The most events of all devices together: about 1 GiB.
-LIMIT = 2_000_000
 
 
 def verify(
@@ -35,12 +32,6 @@ def verify(
     The verdict holds for the devices of the mesh and for the values in `args`, and for no others.
     It says nothing of what the compiler or the hardware may do wrong.
 
-    Example::
-
-        mesh = jax.sharding.AbstractMesh((8,), ("x",))
-        fn = jax.shard_map(all_gather, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-        verify(fn, jax.ShapeDtypeStruct((64, 128), jnp.float32)).raise_if_unsafe()
-
     Args:
         function: any traceable function that calls Pallas kernels, raw ones or those of safepallas.
         args: arrays, or ``jax.ShapeDtypeStruct`` where no control flow, index, amount or device id
@@ -48,7 +39,8 @@ def verify(
         calls: how often the function is called, one call right after the other. By default twice
             where a kernel uses the barrier semaphore of ``collective_id``, which outlives a call;
             else once, for then it makes no difference.
-        limit: the most events (signals, waits, copies, accesses) of all devices together.
+        limit: the most events (signals, waits, copies, accesses) of all devices together. The
+            search for races stops at 50 times as many, over all its runs.
         progress: called now and then with a short line of text.
 
     Returns:
@@ -57,6 +49,23 @@ def verify(
 
     Raises:
         ValueError: `calls` or `limit` is below 1.
+
+    Example::
+
+        class Flags(sp.Scratch):
+            sent = sp.dma_semaphore()
+            came = sp.dma_semaphore()
+
+        def shift(x: sp.Ref, o: sp.Ref, s: Flags) -> None:
+            sp.barrier_neighbors("x")
+            right = jax.lax.rem(jax.lax.axis_index("x") + 1, 8)
+            sp.async_remote_copy(x, o, s.sent, s.came, {"x": right}).wait()
+
+        params = pltpu.CompilerParams(collective_id=0)
+        call = sp.pallas_call(shift, like, scratch_shapes=Flags, compiler_params=params)
+        mesh = jax.sharding.AbstractMesh((8,), ("x",))
+        fn = jax.shard_map(call, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+        sp.verify(fn, x).raise_if_unsafe()
     """
     if (calls is not None and calls < 1) or limit < 1:
         raise ValueError(f"expected calls and limit of at least 1, but got {calls} and {limit}")
@@ -83,10 +92,9 @@ def _verify(
     except UndecidedError as undecided:
         return Report("undecided", [], program, None, undecided)
     try:
-        extracted = source.extract(calls, limit, tell)
-        program = extracted.program
+        program = source.extract(calls, limit, tell)
         tell(f"{sum(map(len, program.cores)):,} events of {len(program.cores)} devices")
-        analysis = analyse(program)
+        analysis = analyse(program, limit, tell)
     except UndecidedError as undecided:
         return Report("undecided", [], program, None, undecided)
     except WrongError as wrong:
@@ -95,22 +103,17 @@ def _verify(
         reason = UndecidedError(f"sp.verify failed on this program: {error!r}. Please report that.")
         reason.__cause__ = error
         return Report("undecided", [], program, None, reason)
-    return _judge(extracted, analysis)
+    return _judge(program, analysis)
 
 
 def _say_nothing(text: str) -> None:
     pass
 
 
-def _judge(extracted: Extracted, analysis: Analysis) -> Report:
+def _judge(program: Program, analysis: Analysis) -> Report:
     """The report. A race with what may be elsewhere in the buffer is none for sure."""
-    findings: list[Finding] = []
-    doubtful: list[Finding] = []
-    for finding in analysis.findings:
-        accesses = {Where(*event) for event in finding.events}
-        is_doubtful = finding.kind is Kind.RACE and accesses & extracted.inexact
-        (doubtful if is_doubtful else findings).append(finding)
-    program = extracted.program
+    findings = [finding for finding in analysis.findings if finding.is_sure]
+    doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:
         return Report("unsafe", findings, program, analysis)
     if doubtful:

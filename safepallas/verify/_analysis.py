@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 
+from safepallas.verify._budget import RUNS, Budget
 from safepallas.verify._counts import deadlocks, leaks, place_in_order
 from safepallas.verify._machine import build, schedule
-from safepallas.verify._model import Finding, Program, Step, UndecidedError
+from safepallas.verify._model import (
+    Access,
+    Finding,
+    Program,
+    Signal,
+    Start,
+    Step,
+    UndecidedError,
+    Wait,
+)
 from safepallas.verify._ordering import Ordering
 from safepallas.verify._owners import owners
 from safepallas.verify._races import races
 from safepallas.verify._touches import touches
 from safepallas.verify._words import Words
 
-# Events of all runs together: about a minute.
-LIMIT = 100_000_000
+# The most events of all devices together: about 1 GiB.
+LIMIT = 2_000_000
+
+
+def _say_nothing(text: str) -> None:
+    pass
 
 
 @dataclasses.dataclass(slots=True)
@@ -27,7 +42,13 @@ class Analysis:
     counts: dict[str, int]
 
 
-def analyse(program: Program, limit: int = LIMIT) -> Analysis:
+def analyse(
+    program: Program,
+    limit: int = LIMIT,
+    tell: Callable[[str], None] = _say_nothing,
+    *,
+    runs: int = RUNS,
+) -> Analysis:
     """Find all deadlocks, leaks and races of a program; none found is a proof that there are none.
 
     Example::
@@ -37,8 +58,10 @@ def analyse(program: Program, limit: int = LIMIT) -> Analysis:
 
     Args:
         program: all events, core by core.
-        limit: how many events all runs together may take. One run is needed for deadlocks and
-            leaks, and one for each access that the quick rule for races leaves open.
+        limit: the most events that the program may have.
+        tell: called now and then with what is being done.
+        runs: how many times `limit` the events of all runs together may be. One run is needed for
+            deadlocks and leaks, and one for each access that the quick rule for races leaves open.
 
     Raises:
         UndecidedError: the limit was reached, and nothing wrong was found before.
@@ -46,16 +69,21 @@ def analyse(program: Program, limit: int = LIMIT) -> Analysis:
     net = build(program)
     if net.events > limit:
         raise UndecidedError(f"The program has {net.events:,} events: more than `limit={limit:,}`.")
-    words = Words(program)
+    words, budget = Words(program), Budget(limit, tell, runs)
+    tell(f"deadlocks and leaks, events: {net.events:,}")
+    budget.spend(net.events)
     run = schedule(net)
-    counts = Counter(type(event).__name__.lower() for events in program.cores for event in events)
+    counts: Counter[type] = Counter()
+    for events in program.cores:
+        counts.update(map(type, events))
     found, leaking = leaks(net, run, words)
     found += deadlocks(net, run, words)
     found.sort(key=lambda finding: place_in_order(net, finding))
-    ordering = Ordering(net, run, limit - net.events)
-    met = touches(program, run)
     try:
-        found += races(net, run, met, ordering, words)
+        ordering = Ordering(net, run, budget)
+        met = touches(program, run)
+        found += races(net, run, met, ordering, words, budget)
+        tell(f"lifetimes of memory, accesses: {len(met):,}")
         found += owners(net, run, met, ordering, words, leaking)
     except UndecidedError:
         if not found:
@@ -66,10 +94,10 @@ def analyse(program: Program, limit: int = LIMIT) -> Analysis:
         {
             "cores": len(program.cores),
             "events": net.events,
-            "copies": counts["start"],
-            "waits": counts["wait"],
-            "signals": counts["signal"],
-            "accesses": counts["access"],
-            "exact runs": ordering.exact_runs,
+            "copies": counts[Start],
+            "waits": counts[Wait],
+            "signals": counts[Signal],
+            "accesses": counts[Access],
+            "exact runs": budget.exact_runs,
         },
     )

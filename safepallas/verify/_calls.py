@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from safepallas.verify import _values
 from safepallas.verify._code import Compiler, Do, Env, Equation, Rule, run
 from safepallas.verify._core import SEMAPHORES
 from safepallas.verify._memory import Ref
-from safepallas.verify._model import Enter, Leave, Line, UndecidedError
+from safepallas.verify._model import Enter, Leave, Line, Meet, UndecidedError
 from safepallas.verify._values import UNKNOWN
 from safepallas.verify._windows import Window
 
@@ -21,30 +21,57 @@ if TYPE_CHECKING:
     from safepallas.verify._core import Core
 
 
-def _line(equation: Equation, body: Any) -> Line:
+def line_of_call(equation: Equation, body: Any) -> Line:
     """The user's line of a call; that of the kernel where the call itself is made by JAX."""
     line = equation.line
     return line if line.number else Line(*_jax.definition_of(body))
 
 
-def _enter(core: Core, name: str, collective_id: Any, me: int, line: Line) -> None:
-    """Begin the next call. All cores make the same calls, or nothing is known of their memory."""
+class Call(NamedTuple):
+    """What a core begins."""
+
+    name: str
+    collective_id: Any
+    places: tuple[int, ...]  # which of the cores of each device run it
+    id: int
+    line: Line
+
+
+def enter(core: Core, call: Call) -> bool:
+    """Begin the next call, if the core runs it.
+
+    All cores make the same calls, or nothing is known of their memory.
+    """
     shared = core.shared
-    core.call, core.collective_id = core.calls, collective_id
+    core.call, core.collective_id = core.calls, call.collective_id
     core.calls += 1
     if core.call == len(shared.call_ids):
         if core.number and shared.stage is None:
-            raise UndecidedError("Not all devices call the same kernels.", line)
-        shared.call_ids.append(me)
-        shared.program.calls.append(name)
-    elif shared.call_ids[core.call] != me:
-        raise UndecidedError("Not all devices call the same kernels.", line)
-    has_barrier = collective_id is None or shared.mesh.size == 1
-    core.emit(Enter(core.call, has_barrier, line))
+            raise UndecidedError("Not all devices call the same kernels.", call.line)
+        shared.call_ids.append(call.id)
+        shared.program.calls.append(call.name)
+    elif shared.call_ids[core.call] != call.id:
+        raise UndecidedError("Not all devices call the same kernels.", call.line)
+    mesh = shared.mesh
+    place = core.number % mesh.cores
+    if place not in call.places:
+        return False
+    core.is_inside = True
+    all_meet = call.collective_id is None or mesh.size == mesh.cores
+    everybody = all_meet and len(call.places) == mesh.cores
+    core.emit(Enter(core.call, everybody, call.line))
+    if not everybody:
+        among = shared.members(call.places)
+        if not all_meet:
+            among = tuple([core.number - place + other for other in call.places])
+        if len(among) > 1:
+            core.emit(Meet((core.call, among[0]), among, call.line))
+    return True
 
 
-def _leave(core: Core, line: Line) -> None:
+def leave(core: Core, line: Line) -> None:
     core.emit(Leave(core.call, line))
+    core.is_inside = False
 
 
 def _grid(sizes: Sequence[int | None], given: list[Any], line: Line) -> tuple[int, ...]:
@@ -59,7 +86,8 @@ def _grid(sizes: Sequence[int | None], given: list[Any], line: Line) -> tuple[in
 
 def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
     call = _jax.call_parts(equation.jax)
-    body, line, me = compiler.open_code(call.jaxpr), _line(equation, call.jaxpr), id(equation.jax)
+    line, me = line_of_call(equation, call.jaxpr), id(equation.jax)
+    body = compiler.open_code(call.jaxpr)
     maps = [compiler.code(o.index_map) for o in (*call.inputs, *call.outputs)]
     names = _jax.argument_names(call.jaxpr, len(call.jaxpr.invars))
     inputs, outputs = equation.inputs, equation.outputs
@@ -74,8 +102,10 @@ def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
 
     def do(core: Core, env: Env) -> None:
         operands = [env[i] for i in inputs]
+        # Of several TensorCores the first one runs it.
+        if not enter(core, Call(call.name, call.collective_id, (0,), me, line)):
+            return
         grid = _grid(call.grid, operands[:dynamic], line)
-        _enter(core, call.name, call.collective_id, me, line)
 
         def ref(i: int, numbers: Any = UNKNOWN) -> Ref:
             aval = call.jaxpr.invars[i].aval
@@ -113,7 +143,7 @@ def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
         for window in windows:
             window.end(core)
         core.grid = core.step = ()
-        _leave(core, line)
+        leave(core, line)
         for j, at in enumerate(outputs):
             env[at] = in_place.get(len(call.inputs) + j, UNKNOWN) if hands_on else UNKNOWN
         if hands_on:
@@ -130,48 +160,6 @@ def _assume(core: Core, names: Sequence[str], values: Sequence[Any]) -> None:
         if value is not UNKNOWN and core.number == 0:
             text = np.array2string(np.asarray(value), threshold=8, separator=", ")
             core.shared.assumed[f"{name} = {text}"] = None
-
-
-def _core_map(compiler: Compiler, equation: Equation) -> Do:
-    """``pl.kernel``: every core of the device runs the body once, on whole operands."""
-    parts = _jax.core_call_parts(equation.jax)
-    if parts is None:
-        return _not_followed("This mesh of cores is not followed yet.", equation.line)
-    jaxpr = parts.jaxpr
-    line, me = _line(equation, jaxpr), id(equation.jax)
-    body = compiler.open_code(jaxpr)
-    names = _jax.argument_names(jaxpr, len(jaxpr.invars))
-    inputs, outputs = equation.inputs, equation.outputs
-    aliases = {output: operand for operand, output in parts.aliases}
-
-    def do(core: Core, env: Env) -> None:
-        if parts.cores != core.shared.mesh.cores:
-            raise UndecidedError("Kernels on different numbers of cores are not followed.", line)
-        _enter(core, parts.name, parts.collective_id, me, line)
-        refs: list[Ref] = []
-        for i, var in enumerate(jaxpr.invars):
-            operand = aliases.get(i - len(inputs))
-            if operand is not None:
-                refs.append(refs[operand])
-                continue
-            given = env[inputs[i]] if i < len(inputs) else UNKNOWN
-            name = names[i] or f"argument {i}"
-            if not isinstance(given, Ref):
-                given = core.new_ref((core.call, i), var.aval, name, line, given)
-            refs.append(given)
-        run(body, core, refs)
-        _leave(core, line)
-        for at in outputs:
-            env[at] = UNKNOWN
-
-    return do
-
-
-def _not_followed(text: str, line: Line) -> Do:
-    def do(core: Core, env: Env) -> None:
-        raise UndecidedError(text, line)
-
-    return do
 
 
 def _shard_map(compiler: Compiler, equation: Equation) -> Do:
@@ -222,6 +210,5 @@ RULES: dict[str, Rule] = {
     "optimization_barrier": _pass,
     "with_memory_space_constraint": _pass,
     "pallas_call": _pallas_call,
-    "mpmd_map": _core_map,
     "shard_map": _shard_map,
 }

@@ -27,7 +27,7 @@ Do: TypeAlias = "Callable[[Core, Env], None]"
 Rule: TypeAlias = "Callable[[Compiler, Any], Do]"
 
 # Operations that matter although they take no ref.
-_CALLS = {"pallas_call", "mpmd_map", "core_map", "run_scoped"}
+_CALLS = {"pallas_call", "mpmd_map", "core_map", "run_scoped", "barrier"}
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,6 +62,8 @@ class Compiler:
         self._done: dict[int, Code] = {}
         self._matter: dict[int, bool] = {}
         self._keep: list[Any] = []  # numbers of objects are only theirs while they live
+        self._boxes: dict[Any, Any] = {}
+        self._around: list[Equation] = []  # what is being compiled, the innermost last
 
     def matters(self, jaxpr: Any) -> bool:
         """Whether a jaxpr does anything but compute."""
@@ -124,7 +126,10 @@ class Compiler:
         for equation in live:
             inputs = [place(v) for v in equation.invars]
             outputs = [place(v) for v in equation.outvars]
-            steps.append(self._step(Equation(equation, inputs, outputs)))
+            around = self._around[-1] if self._around else None
+            self._around.append(Equation(equation, inputs, outputs, self._boxes, around))
+            steps.append(self._step(self._around[-1]))
+            self._around.pop()
         return Code(template, takes, [place(v) for v in jaxpr.outvars], steps)
 
     def _live(self, jaxpr: Any) -> list[Any]:
@@ -166,6 +171,8 @@ class Equation:
     jax: Any
     inputs: list[int]
     outputs: list[int]
+    boxes: dict[Any, Any]  # of views, for all equations
+    around: Equation | None = None  # that of the loop, the branch or the call that it stands in
 
     @property
     def name(self) -> str:
@@ -177,7 +184,9 @@ class Equation:
 
     @property
     def line(self) -> Line:
-        return line_of(self.jax)
+        """The user's. What JAX's own functions put into a branch has none: that of the branch."""
+        line = line_of(self.jax)
+        return line if line.number or self.around is None else self.around.line
 
 
 def inside(equation: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, cast
 
 import jax
 
+from safepallas import _explain
 from safepallas._errors import PictureError
 from safepallas.verify._report import Report
 
@@ -59,18 +60,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
+        if given.command == "explain":
+            print(_explain.explain(given.code))
+            return SAFE
         use_cpu(max(given.devices))
         factory = find_factory(given.factory)
         codes = [verify_one(given, factory, size) for size in given.devices]
-    except UsageError as error:
-        print(f"safepallas verify: error: {error}", file=sys.stderr)
+    except (UsageError, _explain.UnknownCodeError) as error:
+        print(f"safepallas {given.command}: error: {error}", file=sys.stderr)
         return USAGE
     return UNSAFE if UNSAFE in codes else max(codes)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m safepallas", description="Tools of safepallas.")
-    commands = parser.add_subparsers(required=True, metavar="command", parser_class=_Parser)
+    commands = parser.add_subparsers(
+        required=True, dest="command", metavar="command", parser_class=_Parser
+    )
+    explain = commands.add_parser(
+        "explain",
+        help="say what the code of an error means, and how to mend it",
+        description="Say what the code of an error means, and how to mend it.",
+    )
+    explain.add_argument("code", help="as it stands at the end of the message: wrong-kind")
     verify = commands.add_parser(
         "verify",
         help="decide deadlocks, leaked semaphores and races, before anything runs",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
+from safepallas import _compat_cores as _cores
 from safepallas.verify._memory import Contents, Ref, may_be_kept
+from safepallas.verify._mesh import Mesh
 from safepallas.verify._model import (
     Allocated,
     Event,
@@ -24,36 +24,8 @@ from safepallas.verify._values import UNKNOWN
 
 NOWHERE = Line("<unknown>", 0)
 
-
-@dataclasses.dataclass(slots=True)
-class Mesh:
-    """The devices, row by row, and the cores of each."""
-
-    devices: dict[Any, int]
-    core_axis: Any = None
-    cores: int = 1
-
-    @property
-    def axes(self) -> dict[Any, int]:
-        return (
-            self.devices if self.core_axis is None else {**self.devices, self.core_axis: self.cores}
-        )
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.axes.values())
-
-    def coordinates(self, core: int) -> dict[Any, int]:
-        at: dict[Any, int] = {}
-        for name, size in reversed(self.axes.items()):
-            core, at[name] = divmod(core, size)
-        return at
-
-    def number(self, at: Mapping[Any, int]) -> int:
-        core = 0
-        for name, size in self.axes.items():
-            core = core * size + at[name]
-        return core
+# By core, those who have some memory together, the owner first.
+Together: TypeAlias = Mapping[int, tuple[int, ...]]
 
 
 class Shared:
@@ -63,12 +35,16 @@ class Shared:
         self.mesh = mesh
         self.limit = limit
         self.stage = stage  # where all cores run together
-        self.program = Program([], {}, [], tuple((str(k), v) for k, v in mesh.axes.items()))
+        devices = tuple((str(name), size) for name, size in mesh.devices.items())
+        self.program = Program([], {}, [], devices, parts=mesh.names())
         self.events = 0
         self.turns = 0
         self.call_ids: list[Hashable] = []
         self.assumed: dict[str, None] = {}
         self._numbers: dict[Hashable, int] = {}
+        self._contents: dict[tuple[int, int], Contents] = {}  # of what several cores have
+        self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.together: dict[int, dict[str, Together | None]] = {}  # by call: see `_core_calls`
 
     def number(self, key: Hashable, describe: Callable[[], Allocated]) -> int:
         """The number of an allocation: the same on all cores for the same request."""
@@ -78,6 +54,32 @@ class Shared:
             self.program.allocations[number] = describe()
         return number
 
+    def members(self, places: tuple[int, ...]) -> tuple[int, ...]:
+        """The cores at these places of all devices: the same tuple each time."""
+        if places not in self._members:
+            self._members[places] = self.mesh.members(places)
+        return self._members[places]
+
+    def contents(self, owner: int, number: int, shape: Any, dtype: Any, numbers: Any) -> Contents:
+        """What several cores have together: the same for all of them."""
+        key = owner, number
+        if key not in self._contents:
+            kept = Contents if self.stage is not None else _ReadOnly
+            self._contents[key] = kept(shape, dtype, numbers)
+        return self._contents[key]
+
+
+class TogetherError(Exception):
+    """What one core writes another may read: they have to be followed together."""
+
+
+class _ReadOnly(Contents):
+    """What several cores have, while each is followed alone."""
+
+    def store(self, at: Any, value: Any, adds: bool = False) -> None:
+        if value is not UNKNOWN or self.is_known.any():
+            raise TogetherError
+
 
 class Core:
     """A core that goes through its program."""
@@ -86,14 +88,15 @@ class Core:
         self.shared = shared
         self.number = number
         self.at = shared.mesh.coordinates(number)
+        self.part = shared.mesh.part_of(number)
         self.events: list[Event] = []
-        self.inexact: list[Event] = []  # accesses that may be smaller than they look
         self.call = -1
         self.calls = 0
         self.collective_id: Any = None
         self.grid: tuple[int, ...] = ()  # the sizes
         self.step: tuple[int, ...] = ()  # and where it is
         self.is_muted = False  # index maps run outside the kernel
+        self.is_inside = False  # a kernel
         self._counts: dict[Hashable, int] = {}
 
     def emit(self, event: Event) -> None:
@@ -127,19 +130,33 @@ class Core:
         return seen
 
     def new_ref(
-        self, key: Hashable, aval: Any, name: str, line: Line | None, numbers: Any = UNKNOWN
+        self,
+        key: Hashable,
+        aval: Any,
+        name: str,
+        line: Line | None,
+        numbers: Any = UNKNOWN,
+        together: Together | None = None,
     ) -> Ref:
-        """A ref to memory of the running call."""
+        """A ref to memory of the running call, of this core or of those who have it `together`."""
         shape, dtype, call = tuple(aval.shape), aval.dtype, self.call
         number = self.shared.number(
-            key, lambda: Allocated(name, describe(shape, dtype), call, shape, line)
+            key,
+            lambda: Allocated(name, describe(shape, dtype), call, shape, line, together=together),
         )
         contents = None
         if may_be_kept(shape, dtype):
-            contents = Contents(shape, dtype, UNKNOWN if isinstance(numbers, Ref) else numbers)
+            given = UNKNOWN if isinstance(numbers, Ref) else numbers
+            owner = self.number if together is None else together[self.number][0]
+            if together is None:
+                contents = Contents(shape, dtype, given)
+            else:
+                contents = self.shared.contents(owner, number, shape, dtype, given)
             if self.shared.stage is not None:
-                self.shared.stage.hold(self.number, number, contents)
-        return Ref(number, shape, dtype, False, contents)
+                self.shared.stage.hold(owner, number, contents)
+        named = _cores.cores_named_by(aval)
+        lives_on = "" if named == self.part.kind else named
+        return Ref(number, shape, dtype, False, contents, "", together, lives_on)
 
     def hold(self, ref: Ref) -> Ref:
         """A ref that an earlier call has handed on belongs to this call too."""

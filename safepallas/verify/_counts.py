@@ -16,22 +16,16 @@ def leaks(net: Net, run: Run, words: Words) -> tuple[list[Finding], set[Semaphor
     A value at the end of a scope depends on the schedule, as late signals may come after it; what
     all signals and all waits add up to does not, and it is the sum that must be zero.
     """
-    givers: dict[int, list[Where]] = defaultdict(list)
-    for step in run.order:
-        code, x, _ = net.ops[step.core][step.at]
-        if code == SIGNAL and not step.part:
-            givers[x].append(Where(step.core, step.at))
-        elif code == START and not step.part:
-            copy = net.copies[x]
-            for number in {copy.sent, copy.came}:
-                givers[number].append(Where(step.core, step.at))
+    left = [(semaphore, value, end) for semaphore, value, end in _ended(net, run) if value]
+    if not left:
+        return [], set()
+    givers = _last_givers(net, run)
     by_line: dict[tuple[Line, str], list[tuple[Semaphore, int, Where, Where | None]]] = {}
-    for semaphore, value, end in _ended(net, run):
-        if value:
-            last = givers[net.number[semaphore]][-1]
-            line = net.program.cores[last.core][last.at].line
-            key = (line, words.allocation(semaphore))
-            by_line.setdefault(key, []).append((semaphore, value, last, end))
+    for semaphore, value, end in left:
+        last = givers[net.number[semaphore]]
+        line = net.program.cores[last.core][last.at].line
+        key = (line, words.allocation(semaphore))
+        by_line.setdefault(key, []).append((semaphore, value, last, end))
     found = []
     for (line, _), group in by_line.items():
         group.sort()
@@ -45,6 +39,20 @@ def leaks(net: Net, run: Run, words: Words) -> tuple[list[Finding], set[Semaphor
     return found, {entry[0] for group in by_line.values() for entry in group}
 
 
+def _last_givers(net: Net, run: Run) -> dict[int, Where]:
+    """By semaphore: the last event of a schedule that adds to it."""
+    givers: dict[int, Where] = {}
+    for core, at, part in run.order:
+        code, x, _ = net.ops[core][at]
+        if code == SIGNAL and not part:
+            givers[x] = Where(core, at)
+        elif code == START and not part:
+            copy = net.copies[x]
+            for number in (copy.sent, copy.came):
+                givers[number] = Where(core, at)
+    return givers
+
+
 def _ended(net: Net, run: Run) -> Iterator[tuple[Semaphore, int, Where | None]]:
     """Each semaphore whose time is over, what is left on it, and the event that ended it."""
     mine: dict[tuple[int, int], list[Semaphore]] = defaultdict(list)
@@ -56,7 +64,7 @@ def _ended(net: Net, run: Run) -> Iterator[tuple[Semaphore, int, Where | None]]:
     told: set[Semaphore] = set()
     for core, at, part in run.order:
         event = net.program.cores[core][at]
-        if part or not isinstance(event, (Leave, Release)):
+        if part or not (type(event) is Leave or type(event) is Release):
             continue
         ending = calls[event.call] if isinstance(event, Leave) else event.allocations
         for allocation in ending:
@@ -102,6 +110,8 @@ def _blocked(net: Net, run: Run) -> dict[int, Blocked]:
     """By core that cannot go on: what it waits for, and for whom."""
     program = net.program
     stuck = [core for core, done in enumerate(run.done) if done < len(net.ops[core])]
+    if not stuck:
+        return {}
     coming: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     arriving: dict[int, set[int]] = defaultdict(set)
     for core in stuck:
@@ -132,12 +142,23 @@ def _blocked(net: Net, run: Run) -> dict[int, Blocked]:
         line = program.cores[core][at].line
         if code == ENTER:
             here = {c for c in stuck if net.ops[c][run.done[c]][:2] == (ENTER, x)}
-            missing = sorted(set(range(len(net.ops))) - here)
+            meeting = net.meetings[x]
+            missing = sorted(set(meeting.among) - here)
             later = [other for other in missing if other in arriving[x]]
             never = [other for other in missing if other not in arriving[x]]
             after = None if never else later[0]
             found[core] = Blocked(
-                core, at, line, None, 0, 0, 0, after, tuple(never or later), x, ()
+                core,
+                at,
+                line,
+                None,
+                len(meeting.among),
+                0,
+                0,
+                after,
+                tuple(never or later),
+                meeting.call,
+                (),
             )
             continue
         assert code == WAIT

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
+from safepallas import _compat
+from safepallas import _compat_cores as _cores
 from safepallas import _compat_verify as _jax
-from safepallas.verify import _calls, _control, _operations, _values
+from safepallas._compat_cores import Cores
+from safepallas.verify import _calls, _control, _core_calls, _operations, _sparse, _values
 from safepallas.verify._code import Code, Compiler, inside, line_of, run
-from safepallas.verify._core import Core, Mesh, Shared
+from safepallas.verify._core import Core, Shared, TogetherError
 from safepallas.verify._memory import may_be_kept
-from safepallas.verify._model import Access, Event, Line, Program, Start, UndecidedError, Where
+from safepallas.verify._mesh import ONE, Mesh, add_part
+from safepallas.verify._model import Access, Event, Line, Program, Start, UndecidedError
 from safepallas.verify._together import Stage
 
-RULES = {**_control.RULES, **_operations.RULES, **_calls.RULES}
-
-
-class Extracted(NamedTuple):
-    """A program, and which of its accesses may look larger than they are."""
-
-    program: Program
-    inexact: frozenset[Where]
+RULES = {
+    **_control.RULES,
+    **_operations.RULES,
+    **_calls.RULES,
+    **_core_calls.RULES,
+    **_sparse.RULES,
+}
 
 
 class Source:
@@ -50,7 +53,7 @@ class Source:
 
     def extract(
         self, repeat: int | None, limit: int, tell: Callable[[str], None] = lambda text: None
-    ) -> Extracted:
+    ) -> Program:
         """Write down what each core does.
 
         Args:
@@ -65,8 +68,17 @@ class Source:
         times = repeat if repeat is not None else 2 if self.uses_barrier else 1
         if self._code is None:
             self._code = self._compiler.code(self._jaxpr)
+        try:
+            return self._extract(times, limit, tell, together=self.sends_numbers)
+        except TogetherError:
+            return self._extract(times, limit, tell, together=True)
+
+    def _extract(
+        self, times: int, limit: int, tell: Callable[[str], None], *, together: bool
+    ) -> Program:
         code, size = self._code, self.mesh.size
-        stage = Stage(size) if self.sends_numbers and size > 1 else None
+        assert code is not None
+        stage = Stage(size) if together and size > 1 else None
         shared = Shared(self.mesh, limit, stage)
         cores = [Core(shared, number) for number in range(size)]
         shared.program.cores = [core.events for core in cores]
@@ -75,7 +87,8 @@ class Source:
             for _ in range(times):
                 run(code, core, self._values)
             if core.number % 16 == 15:
-                tell(f"{core.number + 1} of {size} devices read, {shared.events:,} events")
+                what = "cores" if shared.program.parts else "devices"
+                tell(f"{core.number + 1} of {size} {what} read, {shared.events:,} events")
 
         if stage is not None:
             stage.run([partial(follow, core) for core in cores])
@@ -91,32 +104,37 @@ class Source:
 
 def _sends_numbers(equation: Any) -> bool:
     """Whether a copy takes to another core what control there may depend on."""
+    refs = _compat.ref_types_of(equation)
+    if not any(may_be_kept(ref.shape, ref.dtype) for ref in refs):
+        return False  # most copies are of floats
     parts = _jax.copy_parts(equation)
     aval = equation.invars[parts.target.ref.at].aval
     return parts.device_id is not None and may_be_kept(aval.shape, aval.dtype)
 
 
-def _finish(shared: Shared, cores: list[Core], times: int) -> Extracted:
+def _finish(shared: Shared, cores: list[Core], times: int) -> Program:
     """Leave out the accesses to what no copy touches: one core never races with itself."""
     copied = {
         region.allocation
         for core in cores
         for event in core.events
         if isinstance(event, Start)
-        for region in (event.source, event.target)
+        for region in (event.source, event.target, *event.indices)
     }
+    shares = {
+        number
+        for number, allocated in shared.program.allocations.items()
+        if allocated.together is not None
+    }
+    copied |= shares  # they may race by themselves
     kept: list[list[Event]] = []
-    inexact: set[Where] = set()
     for core in cores:
-        unsure = {id(event) for event in core.inexact}
         mine: list[Event] = []
         for event in core.events:
             if isinstance(event, Access) and (
                 event.region.allocation not in copied or (mine and mine[-1] == event)
             ):
                 continue
-            if id(event) in unsure:
-                inexact.add(Where(core.number, len(mine)))
             mine.append(event)
         kept.append(mine)
     program = shared.program
@@ -124,7 +142,7 @@ def _finish(shared: Shared, cores: list[Core], times: int) -> Extracted:
     program.assumed = [*shared.assumed]
     if times > 1:
         program.assumed.append(f"the function is called {times} times, one right after the other")
-    return Extracted(program, frozenset(inexact))
+    return program
 
 
 def _equations(jaxpr: Any, in_kernels: bool = False) -> Iterator[Any]:
@@ -138,19 +156,22 @@ def _equations(jaxpr: Any, in_kernels: bool = False) -> Iterator[Any]:
 
 def _mesh_of(jaxpr: Any) -> Mesh:
     devices: dict[Any, int] | None = None
-    core_axis, cores = None, 1
+    parts: list[Cores] = []
     line: Line | None = None
     for equation in _equations(jaxpr):
-        if equation.primitive.name == "shard_map":
+        here, name = line_of(equation), equation.primitive.name
+        if name == "shard_map":
             sizes = dict(equation.params["mesh"].shape)
             if devices is not None and sizes != devices:
-                raise UndecidedError("The function maps over different meshes.", line_of(equation))
-            devices, line = sizes, line_of(equation)
-        elif equation.primitive.name == "mpmd_map":
-            parts = _jax.core_call_parts(equation)
-            if parts is not None and parts.cores > 1:
-                core_axis, cores = parts.axis, parts.cores
-    mesh = Mesh(devices or {}, core_axis, cores)
+                raise UndecidedError("The function maps over different meshes.", here)
+            devices, line = sizes, here
+        elif name == "pallas_call":
+            add_part(parts, ONE, here)
+        elif name in ("mpmd_map", "core_map"):
+            call = _cores.core_call_parts(equation)
+            for part, _ in call.bodies if call is not None else ():
+                add_part(parts, part, here)
+    mesh = Mesh(devices or {}, tuple(parts) or (ONE,))
     if not mesh.size:
         raise UndecidedError("The mesh has no devices.", line)
     return mesh

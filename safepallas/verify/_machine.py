@@ -10,13 +10,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Hashable
 from typing import NamedTuple, TypeAlias
 
-from safepallas.verify._model import Enter, Program, Semaphore, Signal, Start, Step, Wait
+from safepallas.verify._model import (
+    Access,
+    Enter,
+    Meet,
+    Program,
+    Semaphore,
+    Signal,
+    Start,
+    Step,
+    Wait,
+)
 
 # What an event does to the machine, as small tuples: the loops below run millions of them.
 NOTHING, SIGNAL, WAIT, START, ENTER = range(5)
 Op: TypeAlias = tuple[int, int, int]
+_NOTHING: Op = (NOTHING, 0, 0)
 
 
 class Copy(NamedTuple):
@@ -29,6 +41,13 @@ class Copy(NamedTuple):
     amount: int
 
 
+class Meeting(NamedTuple):
+    """Cores that wait for each other: at a barrier, or at the start of a call."""
+
+    among: tuple[int, ...]
+    call: int  # -1 for a barrier
+
+
 @dataclasses.dataclass(slots=True)
 class Net:
     """A program by numbers."""
@@ -38,6 +57,7 @@ class Net:
     copies: list[Copy]
     semaphores: list[Semaphore]
     number: dict[Semaphore, int]
+    meetings: list[Meeting]
 
     @property
     def events(self) -> int:
@@ -58,14 +78,25 @@ def build(program: Program) -> Net:
     number: dict[Semaphore, int] = {}
     copies: list[Copy] = []
     ops: list[list[Op]] = []
+    meetings: list[Meeting] = []
+    met: dict[Hashable, int] = {}
+    all_cores = tuple(range(len(program.cores)))
 
     def of(semaphore: Semaphore | None) -> int:
         return -1 if semaphore is None else number.setdefault(semaphore, len(number))
 
+    def meet(key: Hashable, meeting: Meeting) -> Op:
+        if key not in met:
+            met[key] = len(meetings)
+            meetings.append(meeting)
+        return ENTER, met[key], len(meeting.among)
+
     for core, events in enumerate(program.cores):
         mine: list[Op] = []
         for at, event in enumerate(events):
-            if isinstance(event, Wait):
+            if isinstance(event, Access):
+                mine.append(_NOTHING)
+            elif isinstance(event, Wait):
                 mine.append((WAIT, of(event.semaphore), event.amount))
             elif isinstance(event, Signal):
                 mine.append((SIGNAL, of(event.semaphore), event.amount))
@@ -73,11 +104,13 @@ def build(program: Program) -> Net:
                 mine.append((START, len(copies), 0))
                 copies.append(Copy(core, at, of(event.sent), of(event.came), event.amount))
             elif isinstance(event, Enter) and event.barrier:
-                mine.append((ENTER, event.call, 0))
+                mine.append(meet(event.call, Meeting(all_cores, event.call)))
+            elif isinstance(event, Meet):
+                mine.append(meet(("meet", event.key), Meeting(event.among, -1)))
             else:
-                mine.append((NOTHING, 0, 0))
+                mine.append(_NOTHING)
         ops.append(mine)
-    return Net(program, ops, copies, list(number), number)
+    return Net(program, ops, copies, list(number), number, meetings)
 
 
 def _gifts(copy: Copy, held: Step | None) -> tuple[int, int]:
@@ -133,9 +166,9 @@ def reach(net: Net, held: Step | None = None) -> list[int]:
                             sleeper[semaphore] = -1
             elif code == ENTER:
                 here = arrived.setdefault(x, [])
-                if len(here) < len(ops):
+                if len(here) < y:
                     here.append(core)
-                    if len(here) < len(ops):
+                    if len(here) < y:
                         break
                     ready.extend(other for other in here if other != core)
             at += 1
@@ -190,9 +223,9 @@ def schedule(net: Net, held: Step | None = None) -> Run:
             turns.append((x, "read"))
         elif code == ENTER:
             here = arrived.setdefault(x, [])
-            if len(here) < len(ops):
+            if len(here) < y:
                 here.append(who)
-                if len(here) < len(ops):
+                if len(here) < y:
                     continue
                 turns.extend((other, "") for other in here if other != who)
         run.done[who] += 1

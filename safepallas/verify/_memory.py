@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,13 @@ class Ref:
     is_global: bool = False
     contents: Contents | None = None
     kind: str = ""  # the name of the dtype: that of a semaphore tells what it is for
+    # By core, those who have it together, the owner first; None where each has its own.
+    together: Mapping[int, tuple[int, ...]] | None = None
+    lives_on: str = ""  # the kind of cores, where it is another
+
+    def owner(self, core: int) -> int:
+        """Whose memory a core reaches with it."""
+        return core if self.together is None else self.together[core][0]
 
     def __post_init__(self) -> None:
         self.kind = str(self.dtype)
@@ -79,6 +86,7 @@ class Box(NamedTuple):
     amount: int  # in bytes
     at: Any  # what NumPy takes; None where it is not known
     is_exact: bool  # each dimension is indexed by known numbers only
+    step: tuple[int, ...] = ()  # the strides in the ref, where there are any
 
 
 class UnknownIndexError(Exception):
@@ -94,7 +102,7 @@ def resolve(ref: Ref, steps: Sequence[Any], value: Callable[[Any], Any]) -> Box:
     Raises:
         UnknownIndexError: the view's size is not known.
     """
-    low, high = [0] * len(ref.shape), list(ref.shape)
+    low, high, every = [0] * len(ref.shape), list(ref.shape), [1] * len(ref.shape)
     # The dimensions of the view: of the ref (or -1: of no single one), and the stride in it.
     dims: list[tuple[int, int]] = [(i, 1) for i in range(len(ref.shape))]
     shape: list[int] = list(ref.shape)
@@ -118,6 +126,7 @@ def resolve(ref: Ref, steps: Sequence[Any], value: Callable[[Any], Any]) -> Box:
                     first = low[dim] + start * stride
                     last = first + ((size or 1) - 1) * jump * stride
                     low[dim], high[dim] = first, last + 1
+                    every[dim] = stride * jump if last > first else 1
                     if size == 0:
                         high[dim] = first
                     if at is not None:
@@ -141,7 +150,7 @@ def resolve(ref: Ref, steps: Sequence[Any], value: Callable[[Any], Any]) -> Box:
                 continue
             rest = resolve(Ref(-1, step.shape, dtype), steps[turn + 1 :], value)
             _narrow(low, high, dims, _unflatten(rest, step.shape, shape))
-            return _box(ref, low, high, rest.shape, rest.amount, None, is_exact)
+            return _box(ref, (low, high, every), rest.shape, rest.amount, None, is_exact)
         elif isinstance(step, _jax.Bitcast):
             old, dtype = _jax.bits_of(dtype), step.dtype
             new = _jax.bits_of(dtype)
@@ -154,29 +163,35 @@ def resolve(ref: Ref, steps: Sequence[Any], value: Callable[[Any], Any]) -> Box:
             a, b = inside[packed]
             inside[packed] = (a * new // old, -(-b * new // old))
             _narrow(low, high, dims, inside)
-            return _box(ref, low, high, rest.shape, rest.amount, None, is_exact)
+            return _box(ref, (low, high, every), rest.shape, rest.amount, None, is_exact)
         else:
             dims, at, is_exact = [(-1, 1)] * len(dims), None, False
+    return _box(ref, (low, high, every), shape, amount_of(shape, dtype), at, is_exact)
+
+
+def amount_of(shape: Sequence[int], dtype: Any) -> int:
+    """How many bytes; none for semaphores."""
     bits = _jax.bits_of(dtype) if _values_have_bits(dtype) else 0
-    return _box(ref, low, high, shape, -(-bits * math.prod(shape) // 8), at, is_exact)
+    return -(-bits * math.prod(shape) // 8)
 
 
 def _box(
     ref: Ref,
-    low: Sequence[int],
-    high: Sequence[int],
+    ends: tuple[Sequence[int], Sequence[int], Sequence[int]],
     shape: Sequence[int],
     amount: int,
     at: Sequence[Any] | None,
     is_exact: bool,
 ) -> Box:
-    if _values_have_bits(ref.dtype):  # with strides there are gaps in it
-        volume = math.prod([b - a for a, b in zip(low, high, strict=True)])
+    low, high, every = ends
+    if _values_have_bits(ref.dtype):  # what is gathered has gaps, and what is reshaped
+        volume = math.prod([-(-(b - a) // n) for a, b, n in zip(*ends, strict=True)])
         is_exact = is_exact and -(-volume * _jax.bits_of(ref.dtype) // 8) == amount
-    if at is not None and not _is_within(low, high, ref.shape):
+    if at is not None and not is_within(low, high, ref.shape):
         at = None
     numpy_at = None if at is None else tuple(at)
-    return Box(tuple(low), tuple(high), tuple(shape), amount, numpy_at, is_exact)
+    step = () if all(n == 1 for n in every) else tuple(every)
+    return Box(tuple(low), tuple(high), tuple(shape), amount, numpy_at, is_exact, step)
 
 
 def _narrow(low: list[int], high: list[int], dims: Sequence[tuple[int, int]], inside: Any) -> None:
@@ -205,7 +220,7 @@ def _values_have_bits(dtype: Any) -> bool:
     return hasattr(dtype, "itemsize") and not str(dtype).endswith(("sem", "semaphore"))
 
 
-def _is_within(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> bool:
+def is_within(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> bool:
     return all(a >= 0 and b <= n for a, b, n in zip(low, high, shape, strict=True))
 
 
@@ -224,7 +239,9 @@ def _gathered(step: Any, value: Callable[[Any], Any], dims: Any, box: Any) -> li
         if isinstance(part, _jax.Span):
             shape.append(value(part.size))
             continue
-        numbers = value(part)
+        numbers: Any = value(part)
+        if isinstance(numbers, (Ref, _jax.View)):
+            continue  # they may be others by the time they are read
         dim, stride = dims[i] if len(dims) == len(step.parts) else (-1, 1)
         if dim >= 0 and stride == 1 and numbers is not UNKNOWN and np.size(numbers):
             first = low[dim]

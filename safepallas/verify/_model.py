@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 
@@ -35,13 +36,16 @@ class Semaphore(NamedTuple):
 class Region(NamedTuple):
     """A box in a buffer of one core: from `low` (inclusive) to `high` (exclusive), by dimension.
 
-    ``()`` for both is the whole buffer.
+    ``()`` for both is the whole buffer. With `step` it is only every so many-th of a dimension,
+    counted from `low`; ``()`` stands for all. Not `exact`, it may be any part of that.
     """
 
     core: int
     allocation: int
     low: tuple[int, ...] = ()
     high: tuple[int, ...] = ()
+    step: tuple[int, ...] = ()
+    exact: bool = True
 
     def overlaps(self, other: Region) -> bool:
         if self.core != other.core or self.allocation != other.allocation:
@@ -49,10 +53,28 @@ class Region(NamedTuple):
         # Boxes of another rank are views that were not understood: the whole buffer.
         if len(self.low) != len(other.low):
             return True
-        return all(
+        meet = all(
             a < d and c < b
             for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
         )
+        if not meet or not (self.step or other.step):
+            return meet
+        ones = (1,) * len(self.low)
+        ends = zip(self.low, self.high, other.low, other.high, strict=True)
+        steps = zip(self.step or ones, other.step or ones, strict=True)
+        return all(_meet(*end, *step) for end, step in zip(ends, steps, strict=True))
+
+
+def _meet(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
+    """Whether a, a + s, ... below b, and c, c + t, ... below d, have a number in common."""
+    common = math.gcd(s, t)
+    if (c - a) % common:
+        return False
+    # The smallest a + k s that is c modulo t; all common ones are so many apart.
+    k = (c - a) // common * pow(s // common, -1, t // common) % (t // common)
+    apart = s // common * t
+    first = a + k * s
+    return first + max(0, -(-(max(a, c) - first) // apart)) * apart < min(b, d)
 
 
 class Enter(NamedTuple):
@@ -64,6 +86,14 @@ class Enter(NamedTuple):
 
     call: int
     barrier: bool
+    line: Line
+
+
+class Meet(NamedTuple):
+    """Some cores wait here for each other: none goes on before all of them have come."""
+
+    key: Hashable  # equal for those who meet, and another one the next time
+    among: tuple[int, ...]
     line: Line
 
 
@@ -115,6 +145,7 @@ class Start(NamedTuple):
     came: Semaphore | None  # on the core of `target`; None where nothing tells of its end
     amount: int  # bytes; 1 for a copy that counts on regular semaphores
     line: Line
+    indices: tuple[Region, ...] = ()  # what it reads besides: the indices that it gathers by
 
 
 class Access(NamedTuple):
@@ -125,7 +156,7 @@ class Access(NamedTuple):
     line: Line
 
 
-Event: TypeAlias = Enter | Allocate | Release | Leave | Signal | Wait | Start | Access
+Event: TypeAlias = Enter | Meet | Allocate | Release | Leave | Signal | Wait | Start | Access
 
 
 @dataclasses.dataclass(slots=True)
@@ -138,6 +169,8 @@ class Allocated:
     shape: tuple[int, ...] = ()
     line: Line | None = None  # where it was allocated, if known
     until: int = -1  # the last call that holds it, where `call` hands it on to a later one
+    # By core, those that have it together, the owner first; None where each has its own.
+    together: Mapping[int, tuple[int, ...]] | None = None
 
     @property
     def last_call(self) -> int:
@@ -154,16 +187,44 @@ class Program:
     calls: list[str]  # the names of the kernel calls, in order
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
     assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
+    parts: tuple[str, ...] = ()  # the cores of a device, where it has several
+    # What those are called together who share memory, where that is not a device.
+    groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is but one core."""
+        return not self.mesh and not self.parts
 
     def place(self, core: int) -> str:
-        """A core as messages call it: ``device x=2``."""
+        """A core as messages call it: ``device x=2``, ``TensorCore core=1 of device x=2``."""
+        if not self.parts:
+            return self.device(core)
+        device, part = divmod(core, len(self.parts))
+        return self.parts[part] + (f" of {self.device(device)}" if self.mesh else "")
+
+    def device(self, number: int) -> str:
         if not self.mesh:
             return "the device"
-        rest, coordinates = core, []
+        rest, coordinates = number, []
         for name, size in reversed(self.mesh):
             rest, i = divmod(rest, size)
             coordinates.append(f"{name}={i}")
         return "device " + ", ".join(reversed(coordinates))
+
+    def sharers(self, core: int, allocation: int) -> tuple[int, ...]:
+        """The cores that have an allocation together with that core, the owner first."""
+        allocated = self.allocations.get(allocation)
+        if allocated is None or allocated.together is None:
+            return (core,)
+        return allocated.together[core]
+
+    def owner(self, core: int, allocation: int) -> str:
+        """Whose memory it is, as messages call them: a device, where its cores share it."""
+        sharers = self.sharers(core, allocation)
+        if sharers in self.groups:
+            return self.groups[sharers]
+        return self.place(core) if sharers == (core,) else self.device(core // len(self.parts))
 
 
 class Where(NamedTuple):
@@ -182,26 +243,40 @@ class Step(NamedTuple):
 
 
 class Kind(enum.Enum):
-    """What is wrong."""
+    """What is wrong.
 
-    DEADLOCK = "deadlock"
-    LEAK = "leak"
-    RACE = "race"
-    UNWAITED_COPY = "unwaited-copy"
-    OUT_OF_RANGE = "out-of-range"
-    REMOTE_BEFORE_ENTRY = "remote-before-entry"
-    KIND = "kind"
+    Example: see `Finding`.
+    """
+
+    DEADLOCK = "deadlock"  #: a core waits for what never comes
+    LEAK = "leak"  #: a semaphore is not zero where its scope ends
+    RACE = "race"  #: two accesses to the same elements, one a write, and nothing orders them
+    UNWAITED_COPY = "unwaited-copy"  #: a copy may still be in flight where its scope ends
+    OUT_OF_RANGE = "out-of-range"  #: an index or a device id
+    REMOTE_BEFORE_ENTRY = "remote-before-entry"  #: use of memory of a core not in the kernel yet
+    KIND = "kind"  #: a semaphore of another kind than the operation takes
 
 
 @dataclasses.dataclass(slots=True)
 class Finding:
-    """One thing that is wrong, with the lines of both sides."""
+    """One thing that is wrong, with the lines of both sides.
+
+    `kind` is a `Kind`, `text` a paragraph, and `lines` are those of the source, the first the one
+    to point at: ``str(line)`` is ``"file.py:12"``. `events` and `witness` are what pictures show;
+    `is_sure` is true of all that a report lists.
+
+    Example::
+
+        for finding in sp.verify(fn, x).findings:
+            print(finding.kind.value, finding.lines[0], finding.text)
+    """
 
     kind: Kind
     text: str  # a paragraph: who, on which semaphore, how much, and what to change
     lines: tuple[Line, ...]  # the first is the one to point at
     events: tuple[Where, ...] = ()
     witness: Sequence[Step] = ()  # a schedule that shows it: the order in which things happen
+    is_sure: bool = True  # or it depends on where in a buffer something is, which is not known
 
 
 class UndecidedError(Exception):

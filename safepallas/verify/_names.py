@@ -13,6 +13,7 @@ from safepallas.verify._model import (
     Event,
     Leave,
     Line,
+    Meet,
     Program,
     Region,
     Release,
@@ -52,11 +53,13 @@ def short_place(program: Program, core: int) -> str:
 
 
 def mesh_words(program: Program) -> str:
-    """``4 devices (x=4)``."""
+    """``4 devices (x=4)``, or ``one device with 32 cores``."""
+    each = len(program.parts)
     if not program.mesh:
-        return "one device"
+        return "one device" + (f" with {count(each, 'core')}" if each else "")
     sizes = ", ".join(f"{name}={size}" for name, size in program.mesh)
-    return f"{count(len(program.cores), 'device')} ({sizes})"
+    devices = f"{count(len(program.cores) // (each or 1), 'device')} ({sizes})"
+    return devices + (f" with {count(each, 'core')} each" if each else "")
 
 
 def call_names(program: Program) -> str:
@@ -89,15 +92,22 @@ def region_name(program: Program, region: Region) -> str:
     known = program.allocations.get(region.allocation)
     # A box of another rank is that of a view: nothing is known to be whole.
     sizes = known.shape if known and len(known.shape) == len(region.low) else None
-    parts: list[str] = []
+    parts = box_words(region)
     for i, (low, high) in enumerate(zip(region.low, region.high, strict=True)):
-        if sizes is not None and (low, high) == (0, sizes[i]):
-            parts.append(":")
-        else:
-            parts.append(str(low) if high == low + 1 else f"{low}:{high}")
+        if sizes is not None and (low, high) == (0, sizes[i]) and parts[i].count(":") < 2:
+            parts[i] = ":"
     while parts and parts[-1] == ":":
         parts.pop()
     return f"{name}[{', '.join(parts)}]" if parts else name
+
+
+def box_words(region: Region) -> list[str]:
+    """The box of a region, by dimension: ``3``, ``8:16``, and with a stride ``1:8:2``."""
+    steps = region.step or (1,) * len(region.low)
+    return [
+        str(low) if high == low + 1 else f"{low}:{high}" + (f":{step}" if step > 1 else "")
+        for low, high, step in zip(region.low, region.high, steps, strict=True)
+    ]
 
 
 def event_words(program: Program, core: int, event: Event) -> str:
@@ -105,6 +115,8 @@ def event_words(program: Program, core: int, event: Event) -> str:
     match event:
         case Enter():
             return f"enter {call_name(program, event.call)}"
+        case Meet():
+            return f"meet {count(len(event.among) - 1, 'other core')}"
         case Leave():
             return f"leave {call_name(program, event.call)}"
         case Allocate():
@@ -117,13 +129,21 @@ def event_words(program: Program, core: int, event: Event) -> str:
         case Wait():
             return f"wait {semaphore_name(program, event.semaphore)} for {event.amount:,}"
         case Start():
-            source = region_name(program, event.source)
-            source += _of_other(program, core, event.source.core)
-            target = region_name(program, event.target)
-            return f"copy {source} to {target}{_of_other(program, core, event.target.core)}"
+            source, target = (
+                region_name(program, region) + _of_other_memory(program, core, region)
+                for region in (event.source, event.target)
+            )
+            return f"copy {source} to {target}"
         case Access():
             verb = "write" if event.is_write else "read"
             return f"{verb} {region_name(program, event.region)}"
+
+
+def _of_other_memory(program: Program, core: int, region: Region) -> str:
+    sharers = program.sharers(region.core, region.allocation)
+    if core in sharers:
+        return ""
+    return f" of {program.owner(region.core, region.allocation).removeprefix('device ')}"
 
 
 def _of_other(program: Program, core: int, other: int) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from safepallas import _compat_cores as _cores
 from safepallas import _compat_verify as _jax
-from safepallas.verify import _memory
 from safepallas.verify._code import Compiler, Do, Env, Equation, Rule, run
 from safepallas.verify._core import SEMAPHORES
 from safepallas.verify._memory import Box, Ref
@@ -24,68 +23,34 @@ from safepallas.verify._model import (
     UndecidedError,
     Wait,
 )
-from safepallas.verify._targets import target
+from safepallas.verify._targets import finder
 from safepallas.verify._values import UNKNOWN
+from safepallas.verify._views import Look, value_of
 
 if TYPE_CHECKING:
     from safepallas.verify._core import Core
 
-Look: TypeAlias = "Callable[[Env], tuple[Ref, Box]]"
+_COLLECTIVE = (
+    "run_scoped over collective_axes is not followed: JAX's TPU compiler (0.10.2 to 0.12.0.1) does "
+    "not take it either."
+)
 COUNTING = ("semaphore", "barrier_semaphore")
 
 
-def value_of(equation: Equation, env: Env) -> Callable[[Any], Any]:
-    """What is known of a part of an operation: of a slot, or a number as it is."""
-    inputs = equation.inputs
-
-    def value(part: Any) -> Any:
-        return env[inputs[part.at]] if type(part) is _jax.Slot else part
-
-    return value
-
-
-def _slots_in(view: Any) -> list[int]:
-    found = []
-    for step in view.steps:
-        if isinstance(step, _jax.Index):
-            for part in (*step.parts, *step.gathered):
-                ends = (part.start, part.size) if isinstance(part, _jax.Span) else (part,)
-                found += [p.at for p in ends if type(p) is _jax.Slot]
-    return found
-
-
-def _looker(equation: Equation, view: Any) -> Look:
-    """How to resolve a view. The same indices give the same box, so it is worked out once."""
-    ref_at = equation.inputs[view.ref.at]
-    slots = [equation.inputs[i] for i in _slots_in(view)]
-    line = equation.line
-    cache: dict[Any, Box] = {}
-
-    def look(env: Env) -> tuple[Ref, Box]:
-        ref = env[ref_at]
-        if type(ref) is not Ref:
-            raise UndecidedError("A ref comes from outside the kernel; that is not followed.", line)
-        key: Any = (ref.shape, *[env[i] for i in slots]) if slots else ref.shape
-        try:
-            found = cache.get(key)
-        except TypeError:  # by arrays of indices
-            found, key = None, None
-        if found is None:
-            try:
-                found = _memory.resolve(ref, view.steps, value_of(equation, env))
-            except _memory.UnknownIndexError:
-                raise UndecidedError(
-                    "The size of a slice depends on data that is not known before it runs.", line
-                ) from None
-            if key is not None:
-                cache[key] = found
-        return ref, found
-
-    return look
-
-
 def _region(core: int, ref: Ref, box: Box) -> Region:
-    return Region(core, ref.allocation, box.low, box.high)
+    return Region(ref.owner(core), ref.allocation, box.low, box.high, box.step, box.is_exact)
+
+
+def region_of(core: Core, ref: Ref, box: Box, line: Line) -> Region:
+    """What a core itself reaches."""
+    _mine(core, ref, line)
+    return _region(core.number, ref, box)
+
+
+def _mine(core: Core, ref: Ref, line: Line) -> None:
+    """Some things a core does with its own memory only."""
+    if ref.lives_on:
+        raise UndecidedError(f"{_name(core, ref)} is on cores of another kind.", line)
 
 
 def _name(core: Core, ref: Ref) -> str:
@@ -106,7 +71,7 @@ def _semaphore(core: Core, ref: Ref, box: Box, owner: int, line: Line) -> Semaph
             "known before it runs.",
             line,
         )
-    if ref.shape and any(not 0 <= i < n for i, n in zip(box.low, ref.shape, strict=True)):
+    if box.at is None and any(not 0 <= i < n for i, n in zip(box.low, ref.shape, strict=True)):
         index = ", ".join(map(str, box.low))
         sizes = ", ".join(map(str, ref.shape))
         core.wrong(
@@ -128,13 +93,14 @@ def _amount(value: Any, what: str, line: Line) -> int:
 
 def _signal(compiler: Compiler, equation: Equation) -> Do:
     parts, line = _jax.semaphore_parts(equation.jax), equation.line
-    look = _looker(equation, parts.view)
+    look = Look(equation, parts.view)
+    find = finder(equation, parts.device_id, parts.core_index, parts.is_logical)
 
     def do(core: Core, env: Env) -> None:
-        value, (ref, box) = value_of(equation, env), look(env)
+        ref, box = look(env)
         _require(core, ref, COUNTING, "semaphore_signal", line)
-        owner = target(core, parts.device_id, parts.core_index, parts.is_logical, value, line)
-        amount = _amount(value(parts.amount), "signalled", line)
+        owner = find(core, env, ref.lives_on)
+        amount = _amount(value_of(equation, env)(parts.amount), "signalled", line)
         core.emit(Signal(_semaphore(core, ref, box, owner, line), amount, line))
 
     return do
@@ -142,11 +108,12 @@ def _signal(compiler: Compiler, equation: Equation) -> Do:
 
 def _wait(compiler: Compiler, equation: Equation) -> Do:
     parts, line = _jax.semaphore_parts(equation.jax), equation.line
-    look = _looker(equation, parts.view)
+    look = Look(equation, parts.view)
 
     def do(core: Core, env: Env) -> None:
         value, (ref, box) = value_of(equation, env), look(env)
         _require(core, ref, COUNTING, "semaphore_wait", line)
+        _mine(core, ref, line)
         amount = _amount(value(parts.amount), "waited for", line)
         core.emit(Wait(_semaphore(core, ref, box, core.number, line), amount, line))
 
@@ -154,7 +121,7 @@ def _wait(compiler: Compiler, equation: Equation) -> Do:
 
 
 def _read(compiler: Compiler, equation: Equation) -> Do:
-    look, line = _looker(equation, _jax.semaphore_parts(equation.jax).view), equation.line
+    look, line = Look(equation, _jax.semaphore_parts(equation.jax).view), equation.line
     (out,) = equation.outputs
 
     def do(core: Core, env: Env) -> None:
@@ -183,16 +150,15 @@ def _access(compiler: Compiler, equation: Equation) -> Do:
     name, line = equation.name, equation.line
     masked = name.startswith("masked")
     view, stored = (_jax.view_masked if masked else _jax.view_accessed)(equation.jax)
-    look = _looker(equation, view)
+    look = Look(equation, view)
     out = equation.outputs[0] if equation.outputs else None
     stored_at = None if stored is None else equation.inputs[stored.at]
 
     def do(core: Core, env: Env) -> None:
+        if not core.is_inside:
+            return  # a ref of JAX between kernels: its reads and writes keep their order
         ref, box = look(env)
-        event = Access(_region(core.number, ref, box), stored is not None, line)
-        core.emit(event)
-        if not box.is_exact:
-            core.inexact.append(event)
+        core.emit(Access(region_of(core, ref, box, line), stored is not None, line))
         contents = ref.contents
         if contents is None:
             return
@@ -207,39 +173,48 @@ def _access(compiler: Compiler, equation: Equation) -> Do:
 
 def _start(compiler: Compiler, equation: Equation) -> Do:
     parts, line = _jax.copy_parts(equation.jax), equation.line
-    source_of, target_of = _looker(equation, parts.source), _looker(equation, parts.target)
-    came_of = None if parts.came is None else _looker(equation, parts.came)
-    sent_of = None if parts.sent is None else _looker(equation, parts.sent)
+    source_of, target_of = Look(equation, parts.source), Look(equation, parts.target)
+    came_of = None if parts.came is None else Look(equation, parts.came)
+    sent_of = None if parts.sent is None else Look(equation, parts.sent)
+    find = finder(equation, parts.device_id, None, parts.is_logical)
     adds = bool(equation.params.get("add"))
+    indices = [
+        Look(equation, index)
+        for view in (parts.source, parts.target)
+        for index in _jax.indices_of(equation.jax, view)
+    ]
 
     def do(core: Core, env: Env) -> None:
         source, taken = source_of(env)
         to, filled = target_of(env)
-        owner = target(core, parts.device_id, None, parts.is_logical, value_of(equation, env), line)
-        amounts = []
-        semaphores: list[Semaphore | None] = []
-        for look, at in ((sent_of, core.number), (came_of, owner)):
-            if look is None:
-                semaphores.append(None)
-                continue
-            ref, box = look(env)
-            _require(core, ref, ("dma_sem", "semaphore"), "a copy", line)
-            amounts.append(filled.amount if ref.kind == "dma_sem" else 1)
-            semaphores.append(_semaphore(core, ref, box, at, line))
-        if len(set(amounts)) > 1:
+        told = None if came_of is None else came_of(env)
+        lives_on = "" if told is None else told[0].lives_on
+        if lives_on and parts.device_id is None and not _cores.KEEPS_CORE_AXES:
+            text = "JAX 0.10.2 does not say which core of another kind a copy of this device tells."
+            raise UndecidedError(text, line)
+        owner = find(core, env, lives_on)
+        _mine(core, source, line)
+        _reaches(core, to, owner, line)
+        sent = came = None
+        amount = counted = 0
+        if sent_of is not None:
+            sent, amount = _told(core, *sent_of(env), core.number, filled.amount, line)
+        if told is not None:
+            came, counted = _told(core, *told, owner, filled.amount, line)
+        if sent is not None and came is not None and amount != counted:
             raise UndecidedError("A copy with two kinds of semaphores is not followed.", line)
-        sent, came = semaphores
         event = Start(
             _region(core.number, source, taken),
             _region(owner, to, filled),
             sent,
             came,
-            max(amounts, default=0),
+            max(amount, counted),
             line,
         )
+        if indices:
+            regions = [_region(core.number, *index(env)) for index in indices]
+            event = event._replace(indices=tuple(regions))
         core.emit(event)
-        if not (taken.is_exact and filled.is_exact):
-            core.inexact.append(event)
         if to.contents is not None:
             numbers: Any = UNKNOWN
             if source.contents is not None and not adds and taken.shape == filled.shape:
@@ -249,9 +224,28 @@ def _start(compiler: Compiler, equation: Equation) -> Do:
     return do
 
 
+def _reaches(core: Core, to: Ref, owner: int, line: Line) -> None:
+    """What a copy fills must be there where it goes to."""
+    kind = core.shared.mesh.part_of(owner).kind if core.shared.mesh.cores > 1 else core.part.kind
+    if to.together is None and kind != (to.lives_on or core.part.kind):
+        text = f"A copy goes to {_name(core, to)} on cores of another kind than its semaphore."
+        raise UndecidedError(text, line)
+
+
+def _told(
+    core: Core, ref: Ref, box: Box, owner: int, size: int, line: Line
+) -> tuple[Semaphore, int]:
+    """A semaphore that a copy signals, and how much: its bytes, or one where it counts."""
+    if ref.kind != "dma_sem":
+        _require(core, ref, ("dma_sem", "semaphore"), "a copy", line)
+        size = 1
+    return _semaphore(core, ref, box, owner, line), size
+
+
 def _move(core: Core, to: Ref, filled: Box, owner: int, numbers: Any) -> None:
     """The numbers go with the copy. Who reads them too early has a race anyway."""
-    if owner != core.number:
+    owner = to.owner(owner)
+    if owner != to.owner(core.number):
         if core.shared.stage is not None:
             core.shared.stage.send(owner, to.allocation, filled.at, numbers)
     elif to.contents is not None:
@@ -260,15 +254,16 @@ def _move(core: Core, to: Ref, filled: Box, owner: int, numbers: Any) -> None:
 
 def _wait_for_copy(compiler: Compiler, equation: Equation) -> Do:
     parts, line = _jax.copy_parts(equation.jax), equation.line
-    target_of = _looker(equation, parts.target)
-    came_of = None if parts.came is None else _looker(equation, parts.came)
+    target_of = Look(equation, parts.target)
+    came_of = None if parts.came is None else Look(equation, parts.came)
 
     def do(core: Core, env: Env) -> None:
         if came_of is None:
             return
         ref, box = came_of(env)
         _require(core, ref, ("dma_sem",), "the wait of a copy", line)
-        amount = target_of(env)[1].amount
+        _mine(core, ref, line)
+        amount = target_of.amount(env)
         core.emit(Wait(_semaphore(core, ref, box, core.number, line), amount, line))
 
     return do
@@ -284,7 +279,10 @@ def _run_scoped(compiler: Compiler, equation: Equation) -> Do:
 
     def do(core: Core, env: Env) -> None:
         if is_shared:
-            raise UndecidedError("run_scoped over collective_axes is not followed.", line)
+            raise UndecidedError(_COLLECTIVE, line)
+        if core.shared.mesh.cores > 1 and not all(_cores.shared_by(a) == _cores.OWN for a in avals):
+            text = "run_scoped of memory that several cores may share is not followed."
+            raise UndecidedError(text, line)
         turn = core.count((core.call, me))
         refs = [
             core.new_ref((core.call, me, turn, i), aval, name or f"scoped {i}", line)
@@ -320,7 +318,7 @@ def _axis_index(compiler: Compiler, equation: Equation) -> Do:
 
     def do(core: Core, env: Env) -> None:
         sizes, index = core.shared.mesh.axes, 0
-        if not all(n in sizes for n in names):
+        if not all(n in core.at for n in names):
             env[out] = UNKNOWN
             return
         for n in names:

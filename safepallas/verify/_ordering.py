@@ -13,8 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from safepallas.verify._budget import Budget
 from safepallas.verify._machine import ENTER, SIGNAL, START, WAIT, Net, Run, reach
-from safepallas.verify._model import Step, UndecidedError, Where
+from safepallas.verify._model import Step, Where
 
 # Rounds to find out which of the supposed orders hold; and if that takes longer, to build up the
 # orders from nothing, where one may stop at any time.
@@ -28,14 +29,13 @@ Proofs: TypeAlias = dict[tuple[int, int, int], int]
 
 
 class Ordering:
-    """Answers `certain(first, then)`, and counts what the answers cost."""
+    """Answers `certain(first, then)`, as far as there is a budget for it."""
 
-    def __init__(self, net: Net, run: Run, limit: int) -> None:
+    def __init__(self, net: Net, run: Run, budget: Budget) -> None:
         self._net = net
-        self._clocks = _Clocks(net, run)
+        self._budget = budget
+        self._clocks = _Clocks(net, run, budget)
         self._reached: dict[Step, list[int]] = {}
-        self._left = limit
-        self.exact_runs = 0
 
     def certain(self, first: Step, then: Where, *, exactly: bool = True) -> bool:
         """Whether `first` has happened in every schedule by the time `then` begins.
@@ -48,14 +48,7 @@ class Ordering:
             return False
         reached = self._reached.get(first)
         if reached is None:
-            self._left -= self._net.events
-            if self._left < 0:
-                raise UndecidedError(
-                    f"The search for races stopped at its limit, after {self.exact_runs:,} runs of "
-                    f"{self._net.events:,} events each: raise `limit=`, or verify fewer devices or "
-                    "steps."
-                )
-            self.exact_runs += 1
+            self._budget.run(self._net.events)
             reached = self._reached[first] = reach(self._net, first)
             if len(self._reached) * len(reached) > 20_000_000:  # keep memory in bounds
                 self._reached.clear()
@@ -77,28 +70,33 @@ class _Clocks:
     counts at that wait is right, and the rule says that it is not broken.
     """
 
-    def __init__(self, net: Net, run: Run) -> None:
+    def __init__(self, net: Net, run: Run, budget: Budget) -> None:
         self._net = net
+        self._budget = budget
         self._cores = len(net.ops)
         self._done = run.done
-        self._order = [step for step in run.order if not step.part]
+        self._joins = [  # where a core may come to know of others, in the order of a schedule
+            (core, at, *net.ops[core][at][:2])
+            for core, at, part in run.order
+            if not part and net.ops[core][at][0] in (WAIT, ENTER)
+        ]
         self._signals, self._waits = self._by_semaphore()
         self._copies = {(copy.core, copy.at): copy for copy in net.copies}
-        self._before: dict[Where, list[Where]] = {}  # by wait: the signals that it proves
         self._seen: Proofs = {}
-        self._arrivals: dict[int, dict[int, int]] = defaultdict(dict)  # call -> core -> place
+        self._arrivals: dict[int, dict[int, int]] = defaultdict(dict)  # meeting -> core -> place
         for core, ops in enumerate(net.ops):
             for at, (code, call, _) in enumerate(ops):
                 if code == ENTER:
                     self._arrivals[call][core] = at
         self._rows: list[NDArray[np.int32]] = []
-        self._row_of = [np.full(done + 1, -1, np.int32) for done in run.done]
+        self._row_of = [[-1] * (done + 1) for done in run.done]
         if not self._narrow(self._supposed(run)):
             self._widen()
 
     def _narrow(self, supposed: Proofs) -> bool:
         """Drop what the rule does not confirm, until it confirms all; False if that takes long."""
-        for _ in range(self._rounds(ROUNDS_DOWN)):
+        for turn in range(self._rounds(ROUNDS_DOWN)):
+            self._tell(turn)
             self._sweep(supposed)
             confirmed = self._confirmed()
             left = {
@@ -114,7 +112,8 @@ class _Clocks:
     def _widen(self) -> None:
         """Build up from nothing: each round is true by what was known before it."""
         known: Proofs = {}
-        for _ in range(self._rounds(ROUNDS_UP)):
+        for turn in range(self._rounds(ROUNDS_UP)):
+            self._tell(turn)
             self._sweep(known)
             confirmed = self._confirmed()
             if confirmed == known:
@@ -123,6 +122,9 @@ class _Clocks:
 
     def _rounds(self, most: int) -> int:
         return min(most, max(4, EVENTS // (self._net.events + 1)))
+
+    def _tell(self, turn: int) -> None:
+        self._budget.tell(f"orders, round {turn + 1}, events: {self._net.events:,}")
 
     def _supposed(self, run: Run) -> Proofs:
         """Every signal, and end of a copy, with the first wait on its semaphore that came later."""
@@ -166,46 +168,55 @@ class _Clocks:
     def _sweep(self, proofs: Proofs) -> None:
         """Set the clocks by what is known, along a schedule: all that is certain runs forward."""
         self._seen = proofs
-        self._before = defaultdict(list)
+        before: list[dict[int, list[Where]]] = [defaultdict(list) for _ in range(self._cores)]
         for (core, at, semaphore), place in proofs.items():
             owner = self._net.semaphores[semaphore].core
-            self._before[Where(owner, place)].append(Where(core, at))
-        n = self._cores
-        latest = [np.zeros(n, np.int32) for _ in range(n)]
+            if owner != core:  # of itself a core knows all
+                before[owner][place].append(Where(core, at))
+        latest = [np.zeros(self._cores, np.int32) for _ in before]
         rows: list[NDArray[np.int32]] = []
-        number = [-1] * n
+        number, since = [-1] * self._cores, [0] * self._cores  # of the latest row, and its place
         entered: dict[int, NDArray[np.int32]] = {}
-        for core, at, _ in self._order:
-            code, x, _amount = self._net.ops[core][at]
-            row = None
+        for core, at, code, x in self._joins:
             if code == ENTER:
                 if x not in entered:
-                    # All stand before it: what each has done, and its own arrival.
-                    joined = np.max(latest, axis=0)
-                    for other in range(n):
-                        joined[other] = max(joined[other], self._arrivals[x][other] + 1)
-                    entered[x] = joined
+                    entered[x] = self._joined(latest, x)
                 row = np.maximum(latest[core], entered[x])
-            elif code == WAIT and (before := self._before.get(Where(core, at))):
+            elif at in before[core]:
                 row = latest[core].copy()
-                for other, place in before:
-                    index = self._row_of[other][place]
+                for other, place in before[core][at]:
+                    late = place >= since[other]
+                    index = number[other] if late else self._row_of[other][place]
                     if index >= 0:
                         np.maximum(row, rows[index], out=row)
-                    row[other] = max(row[other], place + 1)
-            if row is not None:
-                number[core] = len(rows)
-                rows.append(row)
-                latest[core] = row
-            self._row_of[core][at] = number[core]
+                    if row[other] <= place:
+                        row[other] = place + 1
+            else:
+                continue
+            self._row_of[core][since[core] : at] = [number[core]] * (at - since[core])
+            number[core], since[core] = len(rows), at
+            rows.append(row)
+            latest[core] = row
+        for core, places in enumerate(self._row_of):
+            places[since[core] :] = [number[core]] * (len(places) - since[core])
         self._rows = rows
+
+    def _joined(self, latest: list[NDArray[np.int32]], meeting: int) -> NDArray[np.int32]:
+        """All have come to a meeting: what each has done, and its own arrival."""
+        among = self._net.meetings[meeting].among
+        joined = latest[among[0]].copy()
+        for other in among[1:]:
+            np.maximum(joined, latest[other], out=joined)
+        for other in among:
+            joined[other] = max(joined[other], self._arrivals[meeting][other] + 1)
+        return joined
 
     def _known(self, core: int, at: int, other: int) -> int:
         """How many events of `other` have certainly happened when event `at` of `core` begins."""
         if core == other:
             return at
         index = self._row_of[core][at]
-        return 0 if index < 0 else int(self._rows[index][other])
+        return 0 if index < 0 else self._rows[index].item(other)
 
     def _confirmed(self) -> Proofs:
         """What the rule gives with the clocks as they are: the first wait that proves a signal."""

@@ -17,6 +17,7 @@ from safepallas.verify._model import (
     Finding,
     Leave,
     Line,
+    Meet,
     Program,
     Release,
     Signal,
@@ -43,6 +44,7 @@ _CATEGORIES: Mapping[type, str] = {
     Signal: "signal",
     Start: "start",
     Wait: "wait",
+    Meet: "wait",
 }
 
 

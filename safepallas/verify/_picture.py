@@ -19,6 +19,7 @@ from safepallas.verify._model import (
     Finding,
     Leave,
     Line,
+    Meet,
     Program,
     Signal,
     Start,
@@ -313,7 +314,7 @@ class _Picture:
         wrong = blocked or Where(core, row.at) in self.numbers
         event = row.event
         color = RED if wrong else INK
-        waits = isinstance(event, Wait) or (isinstance(event, Enter) and row.end > row.begin)
+        waits = isinstance(event, Wait) or (isinstance(event, Enter | Meet) and row.end > row.begin)
         if waits or blocked:
             y2 = self.y(min(row.end, self.drawn[-1]))
             self.canvas.box(
@@ -332,7 +333,7 @@ class _Picture:
             left,
             y + 4,
             text,
-            color if wrong or isinstance(event, Enter | Wait | Start | Signal) else FAINT,
+            color if wrong or isinstance(event, Enter | Meet | Wait | Start | Signal) else FAINT,
             bold=wrong or isinstance(event, Enter),
             title=f"{row.words}{self.source(event)}",
         )

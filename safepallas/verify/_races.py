@@ -8,7 +8,9 @@ question decides a pair: is the earlier one certain to be over before the later 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
+from safepallas.verify._budget import Budget
 from safepallas.verify._machine import Net, Run, schedule
 from safepallas.verify._model import Finding, Kind, Line, Region, Step, UndecidedError, Where
 from safepallas.verify._ordering import Ordering
@@ -19,35 +21,81 @@ from safepallas.verify._words import Words
 # may race with other lines as well, but only so many: a loop that races would be compared with all
 # of its past.
 KEPT = 64
+# After so many accesses, say how far it is.
+_MANY = 4096
 
 
 def races(
-    net: Net, run: Run, all_touches: list[Touch], ordering: Ordering, words: Words
+    net: Net,
+    run: Run,
+    all_touches: list[Touch],
+    ordering: Ordering,
+    words: Words,
+    budget: Budget,
 ) -> list[Finding]:
     """One finding for each pair of source lines that race, in the order of the schedule."""
-    found: dict[tuple[Line, Line], tuple[Touch, Touch]] = {}
+    found = _Pairs({}, {})
     try:
-        for group in by_buffer(all_touches):
+        for number, group in enumerate(by_buffer(all_touches), 1):
+            budget.tell(f"races: buffer {number}, accesses: {len(group):,}")
             meets = overlaps([touch.region for touch in group])
             live: dict[Region, list[Touch]] = defaultdict(list)
-            for then in group:
+            compared = 0
+            for at, then in enumerate(group, 1):
+                if at % _MANY == 0:
+                    budget.spend(compared)
+                    compared = 0
+                    budget.tell(f"races: buffer {number}, accesses: {at:,} of {len(group):,}")
                 for region in meets[then.region]:
                     if region in live:
+                        compared += len(live[region])
                         live[region] = _compare(live[region], then, ordering, found)
                 live[then.region].append(then)
     except UndecidedError:
-        if not found:
+        if not found.sure:
             raise  # else what is found is wrong, whatever there is besides
     begun = {(core, at): i for i, (core, at, part) in enumerate(run.order) if not part}
-    pairs = sorted(found.values(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
+    pairs = sorted(found.all(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
     return [_finding(first, then, net, words) for first, then in pairs]
+
+
+class _Pairs(NamedTuple):
+    """One race for each pair of lines, a sure one if there is any."""
+
+    sure: dict[tuple[Line, Line], tuple[Touch, Touch]]
+    doubtful: dict[tuple[Line, Line], tuple[Touch, Touch]]
+
+    def has(self, first: Touch, then: Touch) -> bool:
+        """Whether there is already such a race, or a surer one."""
+        if self.has_surer(first, then):
+            return True
+        if not self.doubtful or _is_sure(first, then):
+            return False
+        pairs = self.doubtful
+        return (then.line, first.line) in pairs or (first.line, then.line) in pairs
+
+    def add(self, first: Touch, then: Touch) -> None:
+        pairs = self.sure if _is_sure(first, then) else self.doubtful
+        pairs[then.line, first.line] = first, then
+
+    def all(self) -> list[tuple[Touch, Touch]]:
+        rest = [pair for pair in self.doubtful.values() if not self.has_surer(*pair)]
+        return [*self.sure.values(), *rest]
+
+    def has_surer(self, first: Touch, then: Touch) -> bool:
+        return (then.line, first.line) in self.sure or (first.line, then.line) in self.sure
+
+
+def _is_sure(first: Touch, then: Touch) -> bool:
+    """Whether both are where they seem to be, and not somewhere within."""
+    return first.region.exact and then.region.exact
 
 
 def _compare(
     before: list[Touch],
     then: Touch,
     ordering: Ordering,
-    found: dict[tuple[Line, Line], tuple[Touch, Touch]],
+    found: _Pairs,
 ) -> list[Touch]:
     """Look for races of `then` with earlier touches; returns those that later ones still concern.
 
@@ -60,11 +108,13 @@ def _compare(
             kept.append(first)
             continue
         meet = first.is_write or then.is_write
-        if meet and ((then.line, first.line) in found or (first.line, then.line) in found):
+        if meet and found.has(first, then):
             if len(before) <= KEPT:
                 kept.append(first)
             continue
         stands_for = covers(then.region, first.region) and (then.is_write or not first.is_write)
+        if first.region.exact and not then.region.exact:
+            stands_for = False
         if not meet and not stands_for:
             kept.append(first)
         elif _certain(first, then, ordering, exactly=meet):
@@ -73,7 +123,7 @@ def _compare(
         else:
             kept.append(first)
             if meet:
-                found[then.line, first.line] = (first, then)
+                found.add(first, then)
     return kept
 
 
@@ -90,6 +140,7 @@ def _finding(first: Touch, then: Touch, net: Net, words: Words) -> Finding:
         (then.line, first.line),
         (then.begin, first.begin),
         witness(net, first.end, then.begin),
+        _is_sure(first, then),
     )
 
 

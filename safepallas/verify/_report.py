@@ -40,12 +40,15 @@ class Report:
 
     `verdict` is ``"safe"``, ``"unsafe"`` (there are `findings`) or ``"undecided"`` (the reason is
     in `undecided`). It holds for the devices and the values that were given, and no others; they
-    are listed at the end of the text, ``str(report)``.
+    are listed at the end of the text, ``str(report)``. `program` and `analysis` are what the
+    pictures are drawn from; their classes are private.
 
     Example::
 
-        report = verify(fn, *args)
+        report = sp.verify(fn, x)
         print(report)
+        report.to_svg("protocol.svg")
+        report.to_perfetto("protocol.json")
         report.raise_if_unsafe()
     """
 
@@ -66,11 +69,6 @@ class Report:
 
         Raises:
             UnsafeProtocolError: The verdict is not ``"safe"``. The message is the whole report.
-
-        Example::
-
-            def test_protocol() -> None:
-                verify(fn, *args).raise_if_unsafe()
         """
         if self.verdict != "safe":
             raise _messages_verify.unsafe_protocol(str(self))
@@ -92,6 +90,9 @@ class Report:
         the wait that took it. The time is logical, a microsecond for an event: how long things
         take on a chip is not known. It shows one schedule: that of the first finding which has one.
 
+        Args:
+            path: of the file to write, JSON.
+
         Raises:
             PictureError: There is no timeline, as the protocol could not be run.
         """
@@ -104,6 +105,9 @@ class Report:
 
         It shows one schedule: that of the first finding which has one. Of a long protocol it shows
         the part around the first finding.
+
+        Args:
+            path: of the file to write, SVG.
 
         Raises:
             PictureError: There is no timeline, as the protocol could not be run, or there are more

@@ -3,45 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+
+from safepallas import _compat_cores as _cores
+from safepallas import _compat_verify as _jax
+from safepallas._compat_cores import Cores
+from safepallas.verify._code import Env, Equation
 from safepallas.verify._core import Core
+from safepallas.verify._mesh import Mesh
 from safepallas.verify._model import Kind, Line, UndecidedError
 from safepallas.verify._values import UNKNOWN
+from safepallas.verify._views import value_of
 
 
-def target(
-    core: Core,
-    device_id: Any,
-    core_index: Any,
-    is_logical: bool,
-    value: Callable[[Any], Any],
-    line: Line,
-) -> int:
+def finder(
+    equation: Equation, device_id: Any, core_index: Any, is_logical: bool
+) -> Callable[[Core, Env, str], int]:
+    """How to find the core that an operation goes to: `target`, each answer worked out once."""
+    leaves = jax.tree_util.tree_leaves((device_id, core_index))
+    places = [equation.inputs[leaf.at] for leaf in leaves if type(leaf) is _jax.Slot]
+    line, names_nothing = equation.line, device_id is None and core_index is None
+    found: dict[Any, int] = {}
+    is_same: list[bool] = []  # for all cores: it says it all, nothing is left to where one is
+
+    def find(core: Core, env: Env, lives_on: str = "") -> int:
+        if names_nothing and not lives_on:
+            return core.number
+        numbers = [env[place] for place in places]
+        key: Any = None
+        if all(type(number) is int for number in numbers):
+            if not is_same:
+                is_same.append(_names_all(core.shared.mesh, device_id))
+            key = (None if is_same[0] else core.number, lives_on, *numbers)
+            if key in found:
+                return found[key]
+        to = _Id(device_id, core_index, is_logical, lives_on)
+        answer = target(core, to, value_of(equation, env), line)
+        if key is not None:
+            found[key] = answer
+        return answer
+
+    return find
+
+
+def _names_all(mesh: Mesh, device_id: Any) -> bool:
+    if mesh.cores > 1:
+        return False
+    if isinstance(device_id, Mapping):
+        return device_id.keys() >= mesh.devices.keys()
+    return device_id is not None
+
+
+class _Id(NamedTuple):
+    """What names a core."""
+
+    device_id: Any
+    core_index: Any
+    is_logical: bool
+    lives_on: str  # the kind of cores of the semaphore, where it is another
+
+
+def target(core: Core, to: _Id, value: Callable[[Any], Any], line: Line) -> int:
     """The number of the core that an operation goes to.
 
     Raises:
-        UndecidedError: the id is not known.
+        UndecidedError: the id is not known, or is not told by JAX which core it means.
         WrongError: there is no such device.
     """
-    if device_id is None and core_index is None:
-        return core.number
-    mesh = core.shared.mesh
+    mesh, here = core.shared.mesh, core.part
+    there = mesh.part(to.lives_on) if to.lives_on else here
+    if there is None:
+        raise UndecidedError("It goes to cores that run no kernel here.", line)
     at = dict(core.at)
-    if device_id is not None:
-        _set_device(core, at, device_id, is_logical, value, line)
-    if core_index is not None:
-        index = _number(value(core_index), "core index", line)
-        if not 0 <= index < mesh.cores:
-            core.wrong(
-                Kind.OUT_OF_RANGE,
-                f"{core.place} names core {index}, but there are {mesh.cores} cores on a device "
-                "here: give a core_index from 0 on, below that.",
-                line,
-            )
-        if mesh.core_axis is not None:
-            at[mesh.core_axis] = index
-    return mesh.number(at)
+    named: set[Any] = set()
+    if to.device_id is not None:
+        named = _set_device(core, at, to.device_id, to.is_logical, value, line)
+    axes = {name for name, _ in there.axes}
+    if to.core_index is not None:
+        _set_core(core, at, there, _number(value(to.core_index), "core index", line), line)
+        named = named | axes
+    named_cores = named & axes
+    if named - axes - {*mesh.devices}:
+        raise UndecidedError("A device id names an axis that the cores there do not have.", line)
+    if there != here and not axes <= named_cores | {name for name, _ in here.axes}:
+        raise UndecidedError("A device id does not say which core of the other kind.", line)
+    if there == here and there.size > 1:
+        if not named_cores and named:
+            raise UndecidedError(_NO_CORE, line)
+        by_axes = bool(named_cores) and to.core_index is None and here.kind != _cores.TENSOR
+        if by_axes and not _cores.KEEPS_CORE_AXES:
+            raise UndecidedError(_LEFT_OUT, line)
+    number = mesh.number(at, there)
+    if here.kind != _cores.TENSOR and number // mesh.cores != core.number // mesh.cores:
+        raise UndecidedError(_OTHER_DEVICE, line)
+    return number
+
+
+_OTHER_DEVICE = (
+    "A SparseCore reaches another device: whether that runs the kernel by then is not documented."
+)
+# Measured: what JAX's own interpreter does, and what is in the module that JAX 0.10.2 makes.
+_NO_CORE = (
+    "A device id names no core, and each device has several: JAX's interpreter takes core 0, and "
+    "it is not documented what the compiler takes. Name the core too."
+)
+_LEFT_OUT = (
+    "JAX 0.10.2 leaves out the core axes of a device id where the semaphore is on SparseCores of "
+    "the same kind: the core signals itself. Use JAX 0.12."
+)
+
+
+def _set_core(core: Core, at: dict[Any, int], there: Cores, index: int, line: Line) -> None:
+    if there.kind == _cores.VECTOR and there.size > 1:
+        text = "A core_index does not say which vector subcore: name the axes in device_id."
+        raise UndecidedError(text, line)
+    if not 0 <= index < there.size:
+        core.wrong(
+            Kind.OUT_OF_RANGE,
+            f"{core.place} names core {index}, but there are {there.size} cores on a device "
+            "here: give a core_index from 0 on, below that.",
+            line,
+        )
+    for name, _ in there.axes:
+        at[name] = index
 
 
 def _number(value: Any, what: str, line: Line) -> int:
@@ -57,21 +143,25 @@ def _set_device(
     is_logical: bool,
     value: Callable[[Any], Any],
     line: Line,
-) -> None:
+) -> set[Any]:
+    """Go there, and tell which axes were named."""
     axes = core.shared.mesh.devices
     if isinstance(device_id, Mapping):
+        named: set[Any] = set()
         for name, part in device_id.items():
             number = _number(value(part), "device id", line)
             if isinstance(name, tuple):
                 _set_joint(core, at, name, number, line)
+                named |= {*name}
             else:
                 _set(core, at, name, number, line)
-        return
+                named.add(name)
+        return named
     parts = device_id if isinstance(device_id, (tuple, list)) else (device_id,)
     numbers = [_number(value(part), "device id", line) for part in parts]
     if is_logical and len(numbers) == 1:
         _set_joint(core, at, tuple(axes), numbers[0], line)
-        return
+        return {*axes}
     if len(numbers) != len(axes):
         core.wrong(
             Kind.OUT_OF_RANGE,
@@ -81,6 +171,7 @@ def _set_device(
         )
     for name, number in zip(axes, numbers, strict=True):
         _set(core, at, name, number, line)
+    return {*axes}
 
 
 def _set(core: Core, at: dict[Any, int], name: Any, number: int, line: Line) -> None:
@@ -88,10 +179,11 @@ def _set(core: Core, at: dict[Any, int], name: Any, number: int, line: Line) -> 
     if name not in sizes:
         raise UndecidedError(f"A device id names the axis {name!r}, which is no mesh axis.", line)
     if not 0 <= number < sizes[name]:
+        what = "device" if name in core.shared.mesh.devices else "core"
         core.wrong(
             Kind.OUT_OF_RANGE,
-            f"{core.place} names device {name}={number}, but axis {name} has "
-            f"{sizes[name]} devices, 0 to {sizes[name] - 1}: wrap the id around, for instance with "
+            f"{core.place} names {what} {name}={number}, but axis {name} has "
+            f"{sizes[name]} {what}s, 0 to {sizes[name] - 1}: wrap the id around, for instance with "
             "jax.lax.rem, or do not communicate there.",
             line,
         )

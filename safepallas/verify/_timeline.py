@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from safepallas.verify._model import (
     Enter,
     Finding,
+    Meet,
     Program,
     Semaphore,
     Signal,
@@ -130,8 +131,8 @@ class _Layout:
         self.moments: list[list[Moment]] = [[] for _ in range(cores)]
         self.free = [0] * cores  # the time of each core's next event
         self.arrivals: defaultdict[Semaphore, _Arrivals] = defaultdict(_Arrivals)
-        self.entries: list[defaultdict[int, int]] = [defaultdict(int) for _ in range(cores)]
-        self.gates: dict[tuple[int, int], int] = {}  # when all cores have come to a call
+        self.entries: list[defaultdict[Hashable, int]] = [defaultdict(int) for _ in range(cores)]
+        self.gates: dict[tuple[Hashable, int], int] = {}  # when all cores have come to a call
         self.flights: dict[Where, Flight] = {}
         self.reads: dict[Where, int] = {}
         self.hops: list[Hop] = []
@@ -164,7 +165,9 @@ class _Layout:
             case Wait():
                 end = max(begin, self.arrivals[event.semaphore].take(event.amount, where))
             case Enter(barrier=True):
-                end = max(begin, self.gate(core, event.call))
+                end = max(begin, self.gate(core, event.call, range(len(self.free))))
+            case Meet():
+                end = max(begin, self.gate(core, ("meet", event.key), event.among))
             case Signal():
                 hop = None
                 if event.semaphore.core != core:
@@ -179,12 +182,12 @@ class _Layout:
         self.free[core] = end + 1
         self.last = max(self.last, end)
 
-    def gate(self, core: int, call: int) -> int:
-        """When all cores have come to this call, the first time, the second, ..."""
-        self.entries[core][call] += 1
-        key = call, self.entries[core][call]
+    def gate(self, core: int, what: Hashable, among: Iterable[int]) -> int:
+        """When all those cores have come to a call or a barrier, for the first time or a later."""
+        self.entries[core][what] += 1
+        key = what, self.entries[core][what]
         # The first to pass finds all the others there: none is beyond its own entry yet.
-        return self.gates.setdefault(key, max(self.free))
+        return self.gates.setdefault(key, max(self.free[other] for other in among))
 
     def end_copy(self, where: Where, event: Start, part: str, floor: int) -> None:
         begin = self.flights[where].begin
@@ -197,8 +200,9 @@ class _Layout:
             time = max(begin + COPY_TAKES, self.reads.get(where, 0) + 1, floor)
             self.flights[where] = Flight(begin, time)
             hop = None
-            if event.target.core != where.core:
-                hop = Hop(where, begin, event.target.core, time, is_copy=True)
+            into = event.target.core if event.came is None else event.came.core
+            if into != where.core:
+                hop = Hop(where, begin, into, time, is_copy=True)
                 self.hops.append(hop)
             if event.came is not None:
                 self.arrivals[event.came].add(time, event.amount, hop)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
 
 from safepallas import _compat
 from safepallas.verify._memory import Contents
-from safepallas.verify._model import Enter, Event, Semaphore, Signal, Start, Wait
+from safepallas.verify._model import Enter, Event, Meet, Semaphore, Signal, Start, Wait
 
 
 class _EndOfStage(BaseException):
@@ -32,7 +32,7 @@ class Stage:
         self._ready = deque(range(size))
         self._values: dict[Semaphore, int] = {}
         self._sleepers: dict[Semaphore, int] = {}
-        self._arrived: dict[int, list[int]] = {}
+        self._arrived: dict[Hashable, list[int]] = {}
         self._contents: dict[tuple[int, int], Contents] = {}
         self._early: dict[tuple[int, int], list[tuple[Any, Any]]] = {}
         self._is_over = False
@@ -89,12 +89,17 @@ class Stage:
                 self._block(core)
             self._values[event.semaphore] -= event.amount
         elif isinstance(event, Enter) and event.barrier:
-            here = self._arrived.setdefault(event.call, [])
-            here.append(core)
-            if len(here) < len(self._go):
-                self._block(core)
-            else:
-                self._ready.extend(other for other in here if other != core)
+            self._meet(core, event.call, len(self._go))
+        elif isinstance(event, Meet):
+            self._meet(core, ("meet", event.key), len(event.among))
+
+    def _meet(self, core: int, key: Hashable, size: int) -> None:
+        here = self._arrived.setdefault(key, [])
+        here.append(core)
+        if len(here) < size:
+            self._block(core)
+        else:
+            self._ready.extend(other for other in here if other != core)
 
     def _give(self, semaphore: Semaphore | None, amount: int) -> None:
         if semaphore is None:

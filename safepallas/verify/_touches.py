@@ -27,17 +27,22 @@ class Touch(NamedTuple):
 def touches(program: Program, run: Run) -> list[Touch]:
     """All touches that happen, in the order of the run, a copy at its start."""
     found: list[Touch] = []
-    for core, at, part in run.order:
+    cores = program.cores
+    for step in run.order:
+        core, at, part = step
         if part:
             continue
-        event = program.cores[core][at]
-        where = Where(core, at)
+        event = cores[core][at]
         if isinstance(event, Access):
-            found.append(Touch(event.region, event.is_write, where, Step(core, at), event.line))
+            where = Where(core, at)
+            found.append(Touch(event.region, event.is_write, where, step, event.line))
         elif isinstance(event, Start):
+            where = Where(core, at)
             read, write = Step(core, at, "read"), Step(core, at, "write")
             found.append(Touch(event.source, False, where, read, event.line))
             found.append(Touch(event.target, True, where, write, event.line))
+            for indices in event.indices:
+                found.append(Touch(indices, False, where, read, event.line))
     return found
 
 
@@ -91,9 +96,23 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
 
 def covers(outer: Region, inner: Region) -> bool:
     """Whether the first box of a buffer holds all of the second."""
+    if outer.low == inner.low and outer.high == inner.high and outer.step == inner.step:
+        return True
     if not outer.low:
         return True
     if len(outer.low) != len(inner.low):
         return False
     pairs = zip(outer.low, inner.low, outer.high, inner.high, strict=True)
-    return all(a <= b and c >= d for a, b, c, d in pairs)
+    return all(a <= b and c >= d for a, b, c, d in pairs) and (
+        not outer.step or _steps_cover(outer, inner)
+    )
+
+
+def _steps_cover(outer: Region, inner: Region) -> bool:
+    """Whether the numbers that one box steps on, by dimension, hold those of one inside it."""
+    steps = inner.step or (1,) * len(inner.low)
+    ends = zip(inner.low, inner.high, outer.low, outer.step, steps, strict=True)
+    return all(
+        (low - first) % every == 0 and (step % every == 0 or high == low + 1)
+        for low, high, first, every, step in ends
+    )

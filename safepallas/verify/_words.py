@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from safepallas.verify._machine import START, WAIT, Net, Run
-from safepallas.verify._model import Line, Program, Region, Semaphore, Where
+from safepallas.verify._model import Allocate, Event, Line, Program, Region, Semaphore, Where
+from safepallas.verify._names import box_words
 from safepallas.verify._touches import Touch
 
 
@@ -16,7 +17,7 @@ class Blocked(NamedTuple):
     at: int
     line: Line
     semaphore: Semaphore | None  # None at the barrier that starts a call
-    asked: int
+    asked: int  # how much; at a barrier, how many cores
     there: int
     rest: int  # what is still to come from cores that are blocked themselves
     waits_for: int | None  # a core that could help; itself; None if nobody can
@@ -49,23 +50,21 @@ class Words:
     def region(self, region: Region) -> str:
         name = self.allocation(region)
         if region.low and name.endswith("`"):
-            box = ", ".join(
-                str(a) if b == a + 1 else f"{a}:{b}"
-                for a, b in zip(region.low, region.high, strict=True)
-            )
-            name = f"{name[:-1]}[{box}]`"
-        return name + self._of(region.core)
+            name = f"{name[:-1]}[{', '.join(box_words(region))}]`"
+        if self._program.is_alone:
+            return name
+        return f"{name} of {self._program.owner(region.core, region.allocation)}"
 
     def call(self, call: int) -> str:
         calls = self._program.calls
         return f"`{calls[call]}`" if 0 <= call < len(calls) else f"call {call}"
 
     def _of(self, core: int) -> str:
-        return f" of {self.place(core)}" if self._program.mesh else ""
+        return "" if self._program.is_alone else f" of {self.place(core)}"
 
     def _amount(self, semaphore: Semaphore, amount: int) -> str:
         allocated = self._program.allocations.get(semaphore.allocation)
-        if allocated is None or not allocated.what.startswith("dma"):
+        if allocated is None or not allocated.what.lower().startswith("dma"):
             return str(amount)
         return f"{amount} byte" if amount == 1 else f"{amount} bytes"
 
@@ -121,6 +120,8 @@ class Words:
             wait = "waits" if behind == 1 else "wait"
             said += f" Behind that {_times(behind, 'more device')} {wait}."
         if cause[0].semaphore is None and len(cause) == 1:
+            if cause[0].call < 0:
+                return f"{said} All of them must come to it, equally often."
             return f"{said} All devices must make the same calls in the same order."
         if cause[0].waits_for is None:
             return f"{said} Add what is missing, or wait for less."
@@ -133,10 +134,7 @@ class Words:
             told = "never comes" if blocked.waits_for is None else "has not come"
             if len(blocked.who) > 1:
                 told = "never come" if blocked.waits_for is None else "have not come"
-            return (
-                f"{who} waits at {at} until all devices have come to {self.call(blocked.call)}, "
-                f"and {names} {told} there."
-            )
+            return f"{who} waits at {at} until all {self._met(blocked)}, and {names} {told} there."
         semaphore = blocked.semaphore
         gave = [f"{self.place(core)} has added {amount}" for core, amount in blocked.gave[:3]]
         if len(blocked.gave) > 3:
@@ -154,6 +152,12 @@ class Words:
         if blocked.rest == 0:
             return f"{start}: nobody adds to it any more."
         return f"{start}: no more than {blocked.rest} could still come."
+
+    def _met(self, blocked: Blocked) -> str:
+        if blocked.call < 0:
+            return f"{blocked.asked} cores have come to that barrier"
+        cores = "cores" if self._program.parts else "devices"
+        return f"{cores} have come to {self.call(blocked.call)}"
 
     def _places(self, cores: tuple[int, ...]) -> str:
         names = [self.place(core) for core in cores[:3]]
@@ -186,7 +190,10 @@ class Words:
 
     def _advice(self, first: Touch, then: Touch) -> str:
         here = then.begin.core
-        if first.is_copy and here in (first.begin.core, first.region.core):
+        knows = here in (first.begin.core, first.region.core)
+        if self._program.sharers(first.region.core, first.region.allocation)[1:]:
+            knows = here == first.begin.core
+        if first.is_copy and knows:
             return (
                 "Wait for that copy before, on a semaphore that no other copy adds to in the "
                 "meantime."
@@ -196,24 +203,37 @@ class Words:
             "when it is done."
         )
 
-    def before_entry_copy(self, touch: Touch) -> str:
+    def before_entry_copy(self, touch: Touch, birth: Event) -> str:
+        owner = self._program.owner(touch.region.core, touch.region.allocation)
+        may = f"{_first(self._touch(touch))} before {owner} "
+        if isinstance(birth, Allocate):
+            return may + self._not_allocated(owner, birth)
         return (
-            f"{_first(self._touch(touch))} before {self.place(touch.region.core)} has entered the "
-            "kernel: the memory may still be in use for something else. Start the copy after a "
-            "barrier that waits for that device."
+            f"{may}has entered the kernel: the memory may still be in use for something else. "
+            "Start the copy after a barrier that waits for that device."
         )
 
-    def before_entry_signal(self, core: int, semaphore: Semaphore, line: Line) -> str:
-        return (
+    def before_entry_signal(self, core: int, semaphore: Semaphore, line: Line, birth: Event) -> str:
+        owner = self.place(semaphore.core)
+        may = (
             f"{_first(self.place(core))} may signal {self.semaphore(semaphore)}"
-            f"{self._of(semaphore.core)} at {line} before {self.place(semaphore.core)} has entered "
-            "the kernel. Signal it after a barrier that waits for that device."
+            f"{self._of(semaphore.core)} at {line} before {owner} "
+        )
+        if isinstance(birth, Allocate):
+            return may + self._not_allocated(owner, birth)
+        return f"{may}has entered the kernel. Signal it after a barrier that waits for that device."
+
+    def _not_allocated(self, owner: str, birth: Allocate) -> str:
+        return (
+            f"has allocated it, in the `run_scoped` at {birth.line}. Allocate it in the scratch of "
+            f"the kernel, or wait first for a signal that {owner} gives inside that scope."
         )
 
     def after_exit(self, touch: Touch) -> str:
+        owner = self._program.owner(touch.region.core, touch.region.allocation)
         return (
-            f"{_first(self._touch(touch))} after {self.place(touch.region.core)} has left the "
-            "kernel. Let that device wait for the copy."
+            f"{_first(self._touch(touch))} after {owner} has left the kernel. Let that device wait "
+            "for the copy."
         )
 
     def unwaited(self, touch: Touch) -> str:
@@ -223,7 +243,7 @@ class Words:
         )
 
     def _copy(self, touch: Touch) -> str:
-        if not self._program.mesh:
+        if self._program.is_alone:
             return f"the copy started at {touch.line}"
         return f"the copy that {self.place(touch.begin.core)} starts at {touch.line}"
 

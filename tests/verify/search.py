@@ -15,13 +15,16 @@ Amounts should be small: bytes are states.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import deque
+from collections.abc import Hashable
 
 from safepallas.verify._model import (
     Access,
     Allocate,
     Enter,
     Leave,
+    Meet,
     Program,
     Region,
     Release,
@@ -82,6 +85,7 @@ class Search:
         self.semaphores = list(names)
         self.number = {semaphore: i for i, semaphore in enumerate(self.semaphores)}
         self.entered: dict[tuple[int, int], int] = {}
+        self.meetings: dict[tuple[int, Hashable], int] = {}
         self.life = self.lifetimes()
 
     def start(self) -> State:
@@ -100,6 +104,8 @@ class Search:
                 if isinstance(event, Enter):
                     # A core that stands at the barrier of a call has come to it.
                     self.entered[core, event.call] = place + (not event.barrier)
+                elif isinstance(event, Meet):
+                    self.meetings[core, event.key] = place
                 elif isinstance(event, Allocate):
                     found.update({(core, a): (place + 1, len(events)) for a in event.allocations})
                 elif isinstance(event, Release):
@@ -118,8 +124,15 @@ class Search:
 
     def inside(self, state: State, core: int, allocation: int) -> int:
         """-1: the core has not yet what is allocated; 1: it has it no more; 0: it has it."""
-        birth, death = self.life.get((core, allocation), (0, len(self.program.cores[core])))
-        return -1 if state[0][core] < birth else int(state[0][core] > death)
+        whole = (0, len(self.program.cores[core]))
+        # What several cores have is there once one of them has come, until all have left.
+        lives = [
+            (state[0][one], *self.life.get((one, allocation), whole))
+            for one in self.program.sharers(core, allocation)
+        ]
+        if all(at < birth for at, birth, _ in lives):
+            return -1
+        return int(all(at > death for at, _, death in lives))
 
     def following(self, state: State) -> list[State]:
         """Each state that one step leads to."""
@@ -146,6 +159,10 @@ class Search:
                 found.append((moved, tuple(sorted([*flights, ((core, at), flight)])), told))
             elif isinstance(event, Enter) and event.barrier:
                 if all(at >= self.entered[c, event.call] for c, at in enumerate(done)):
+                    found.append((moved, flights, values))
+            elif isinstance(event, Meet):
+                come = [self.meetings.get((c, event.key), math.inf) for c in event.among]
+                if all(done[c] >= place for c, place in zip(event.among, come, strict=True)):
                     found.append((moved, flights, values))
             else:
                 found.append((moved, flights, values))
@@ -205,7 +222,7 @@ class Search:
             event = self.program.cores[core][at]
             assert isinstance(event, Start)
             if not read:
-                found.append(((core, at, "read"), event.source, False))
+                found += [((core, at, "read"), r, False) for r in (event.source, *event.indices)]
             if not written:
                 found.append(((core, at, "write"), event.target, True))
         return found
@@ -262,7 +279,7 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
                 truth.races.add(frozenset((touch, other)))
         if touch[2] != "access":
             inside = job.inside(state, region.core, region.allocation)
-            if inside < 0 and region.core != touch[0]:
+            if inside < 0 and touch[0] not in program.sharers(region.core, region.allocation):
                 truth.before_entry.add(touch)
             elif inside > 0:
                 truth.after_exit.add(touch)

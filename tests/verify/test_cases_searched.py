@@ -6,6 +6,7 @@ is asked is in whole units too, no wait can tell the difference.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def scaled(program: Program) -> Program:
         ]
         for events in program.cores
     ]
-    return Program(cores, program.allocations, program.calls, program.mesh)
+    return dataclasses.replace(program, cores=cores)
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from safepallas.verify import _command
 from safepallas.verify._command import SAFE, UNDECIDED, UNSAFE, USAGE, main
@@ -246,6 +250,30 @@ def test_progress_is_told_once_it_takes_long(
     for now in (101.0, 102.5, 103.0, 105.0):
         progress(f"at {now:g}")
     assert capsys.readouterr().err == "a:b(2): at 102.5 (2 s)\na:b(2): at 105 (5 s)\n"
+
+
+def test_progress_of_the_analysis_goes_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    clock = itertools.count(step=3)
+    monkeypatch.setattr(_command.time, "monotonic", lambda: next(clock))
+
+    def kernel(x: Any, o: Any, sem: Any) -> None:
+        pltpu.sync_copy(x, o)
+        pltpu.async_copy(x, o, sem).wait()
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    x = jax.ShapeDtypeStruct((8, 128), "float32")
+    options: Any = {"in_specs": [anywhere], "out_specs": anywhere}
+    fn = pl.pallas_call(kernel, x, scratch_shapes=[pltpu.SemaphoreType.DMA], **options)
+    assert _command._verify("a:b(1)", fn, (x,), None).verdict == "safe"
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert "a:b(1): 8 events of 1 devices (3 s)" in lines
+    assert "a:b(1): deadlocks and leaks, events: 8 (6 s)" in lines
+    assert "a:b(1): orders, round 1, events: 8 (9 s)" in lines
+    assert lines[-1].startswith("a:b(1): lifetimes of memory, accesses: 4 (")
 
 
 def test_it_asks_for_as_many_cpus_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

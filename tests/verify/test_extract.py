@@ -61,7 +61,7 @@ def extract(
     fn: Any = pl.pallas_call(kernel, out, **options)
     if on is not None:
         fn = jax.shard_map(fn, mesh=on, in_specs=P(), out_specs=P(), check_vma=False)
-    return Source(fn, args).extract(repeat, limit).program
+    return Source(fn, args).extract(repeat, limit)
 
 
 def of(program: Program, kind: type, core: int = 0) -> list[Any]:
@@ -247,8 +247,9 @@ def test_cores_of_one_device() -> None:
         fn = pl.kernel(body, x, mesh=cores, **{name: [REGULAR]})
     except TypeError:
         fn = pl.kernel(body, x, mesh=cores, scratch_types=[REGULAR])
-    program = Source(fn, (x,)).extract(None, 1000).program
-    assert program.mesh == (("core", 2),)
+    program = Source(fn, (x,)).extract(None, 1000)
+    assert program.mesh == ()
+    assert program.parts == ("TensorCore core=0", "TensorCore core=1")
     for core in range(2):
         assert [s.semaphore.core for s in of(program, Signal, core)] == [1 - core]
         assert [w.semaphore.core for w in of(program, Wait, core)] == [core]
@@ -288,16 +289,16 @@ def test_regions_are_what_numpy_would_touch(name: str) -> None:
     )
     x = jax.ShapeDtypeStruct(shape, F32)
     fn = pl.pallas_call(kernel, x, grid_spec=spec)
-    extracted = Source(fn, (np.array([1], np.int32), x)).extract(None, 100)
-    (start,) = of(extracted.program, Start)
+    (start,) = of(Source(fn, (np.array([1], np.int32), x)).extract(None, 100), Start)
     touched = view(Numpy(np.arange(np.prod(shape)).reshape(shape)), 1).array
     places = np.unravel_index(touched.ravel(), shape)
     low, high = [int(p.min()) for p in places], [int(p.max()) + 1 for p in places]
     assert (start.source.low, start.source.high) == (tuple(low), tuple(high))
     assert start.source[2:] == start.target[2:]
-    # What leaves gaps in its box is marked: a race with it may be none.
-    is_dense = touched.size == np.prod([b - a for a, b in zip(low, high, strict=True)])
-    assert bool(extracted.inexact) == (not is_dense)
+    # What leaves gaps in its box, and not at regular strides, is marked: a race may be none.
+    steps = start.source.step or (1,) * len(low)
+    boxes = [-(-(b - a) // n) for a, b, n in zip(low, high, steps, strict=True)]
+    assert start.source.exact == (touched.size == np.prod(boxes))
     assert start.amount == touched.size * 4
 
 
@@ -345,12 +346,11 @@ def test_an_unknown_place_may_be_anywhere_in_its_dimension() -> None:
     )
     x, n = jax.ShapeDtypeStruct((4, 8, 128), F32), jax.ShapeDtypeStruct((1,), jnp.int32)
     fn = pl.pallas_call(kernel, x, grid_spec=spec)
-    extracted = Source(fn, (n, x)).extract(None, 100)
-    (start,) = of(extracted.program, Start)
+    (start,) = of(Source(fn, (n, x)).extract(None, 100), Start)
     assert (start.source.low, start.source.high) == ((0, 2, 0), (4, 4, 128))
     assert start.amount == 2 * 128 * 4
-    (where,) = extracted.inexact
-    assert extracted.program.cores[0][where.at] is start
+    assert not start.source.exact
+    assert not start.target.exact
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(jnp.bfloat16, 2), (jnp.int8, 1), (jnp.int32, 4)])

@@ -383,5 +383,31 @@ def test_a_limit() -> None:
         analyse(whole, limit=15)
     # What is wrong is wrong, however far the search for races came.
     assert analyse(made.send_not_waited(), limit=14).findings[0].kind is Kind.LEAK
-    with pytest.raises(UndecidedError, match="search for races stopped at its limit"):
-        analyse(made.no_barrier(), limit=10)
+    stopped = (
+        "The search for races stopped at its limit of 10 events, 1 times `limit=`, after 0 exact "
+        "runs: raise `limit=`, or verify fewer devices or steps."
+    )
+    with pytest.raises(UndecidedError) as caught:
+        analyse(made.no_barrier(), limit=10, runs=1)
+    assert caught.value.text == stopped
+
+
+def test_each_phase_tells_what_it_does() -> None:
+    said: list[str] = []
+    analyse(made.no_barrier(), tell=said.append)
+    assert said == [
+        "deadlocks and leaks, events: 10",
+        "orders, round 1, events: 10",
+        "races: buffer 1, accesses: 1",
+        "races: buffer 2, accesses: 1",
+        "lifetimes of memory, accesses: 4",
+        "exact runs: 1, of 10 events each",
+    ]
+
+
+def test_many_accesses_are_told_of_on_the_way() -> None:
+    read = Access(region(0, OUT), False, line(3))
+    wait = Wait(Semaphore(0, SEND), 512, line(4))
+    said: list[str] = []
+    analyse(program([inside(local(2, INPUT, OUT), wait, *[read] * 5000)]), tell=said.append)
+    assert "races: buffer 1, accesses: 4,096 of 5,001" in said

@@ -13,6 +13,7 @@ pytest.importorskip("hypothesis", reason="random protocols need hypothesis: pip 
 from hypothesis import HealthCheck, given, note, seed, settings
 
 from safepallas.verify._analysis import analyse
+from safepallas.verify._budget import Budget
 from safepallas.verify._counts import leaks
 from safepallas.verify._machine import build, reach, schedule
 from safepallas.verify._model import (
@@ -155,7 +156,7 @@ def check_witness(program: Program, finding: Finding) -> None:
 def test_the_quick_rule_never_says_more_than_the_exact_test(program: Program) -> None:
     net = build(program)
     run = schedule(net)
-    ordering = Ordering(net, run, 0)
+    ordering = Ordering(net, run, Budget(0, print))
     for first in run.order:
         reached = reach(net, first)
         for then in run.order:

@@ -172,7 +172,7 @@ def test_ragged_paged_attention_leaks_where_the_last_sequence_has_no_query() -> 
     found = ragged([8, 0], [40, 16])
     assert [finding.kind.value for finding in found.findings] == ["leak"]
     assert ("kernel.py", "      async_copy.start()\n") in pointed(found.findings[0])
-    assert "`sems[0]` is left at 65536" in found.findings[0].text
+    assert "`sems[0]` is left at 65536 bytes" in found.findings[0].text
     for queries in ([10, 0], [8, 8], [0, 8]):
         report = ragged(queries, [40, 16])
         assert report.verdict == "safe", str(report)

@@ -1,5 +1,6 @@
 """Whole functions: what `verify` says of kernels that work, that do not, or cannot be read."""
 
+import functools
 import gc
 import importlib.util
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 from safepallas.verify import Report, verify
+from safepallas.verify._analysis import analyse
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -323,11 +325,33 @@ def test_progress_and_the_collector_of_garbage() -> None:
     fn = sharded(call(copy_and_wait, DMA), 32)
     assert verify(fn, X, progress=said.append).verdict == "safe"
     assert gc.isenabled()
-    assert [text.partition(",")[0] for text in said] == [
+    assert [text.partition(",")[0] for text in said[:5]] == [
         "16 of 32 devices read",
         "32 of 32 devices read",
         "128 events of 32 devices",
+        "deadlocks and leaks",
+        "orders",
     ]
+    assert said[-1] == "lifetimes of memory, accesses: 64"
+
+
+def test_the_limit_is_that_of_the_analysis_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exact run for each access that the rule leaves open: here, as if it told nothing."""
+
+    def kernel(x: Any, o: Any, sem: Any) -> None:
+        for _ in range(3):
+            copy_and_wait(x, o, sem)
+
+    monkeypatch.setattr("safepallas.verify._ordering._Clocks.certain", lambda *_: False)
+    assert verify(call(kernel, DMA), X).verdict == "safe"
+    monkeypatch.setattr("safepallas.verify.analyse", functools.partial(analyse, runs=4))
+    report = verify(call(kernel, DMA), X, limit=8)
+    assert report.verdict == "undecided"
+    assert report.undecided is not None
+    assert report.undecided.text == (
+        "The search for races stopped at its limit of 32 events, 4 times `limit=`, after 3 exact "
+        "runs: raise `limit=`, or verify fewer devices or steps."
+    )
 
 
 def test_what_was_assumed() -> None:

@@ -1,0 +1,116 @@
+"""What only SparseCores have: the barrier of the subcores, their loads and stores, their loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from safepallas import _compat_cores as _cores
+from safepallas import _compat_verify as _jax
+from safepallas.verify import _operations
+from safepallas.verify._code import Compiler, Do, Env, Equation, Rule, compute, inside, run
+from safepallas.verify._model import Access, Meet, UndecidedError
+from safepallas.verify._values import UNKNOWN
+from safepallas.verify._views import Look
+
+if TYPE_CHECKING:
+    from safepallas.verify._core import Core
+
+
+def _barrier(compiler: Compiler, equation: Equation) -> Do:
+    """``plsc.subcore_barrier``: all vector subcores of a SparseCore wait for each other."""
+    line = equation.line
+
+    def do(core: Core, env: Env) -> None:
+        mesh, part = core.shared.mesh, core.part
+        if part.kind != _cores.VECTOR:
+            raise UndecidedError("A barrier of subcores on other cores is not followed.", line)
+        _, (axis, size) = part.axes
+        among = tuple([mesh.number({**core.at, axis: i}, part) for i in range(size)])
+        turn = core.count((core.call, "barrier"))
+        if size > 1:
+            core.emit(Meet((core.call, among[0], turn, "subcores"), among, line))
+
+    return do
+
+
+def _access(compiler: Compiler, equation: Equation) -> Do:
+    """Loads and stores of vectors. Where there is a mask, it may be a part of the view only."""
+    parts, line = _cores.vector_access(equation.jax), equation.line
+    look = Look(equation, parts.view)
+
+    def do(core: Core, env: Env) -> None:
+        ref, box = look(env)
+        region = _operations.region_of(core, ref, box, line)
+        if parts.is_partial:
+            region = region._replace(exact=False)
+        core.emit(Access(region, parts.is_write, line))
+        if parts.is_write and ref.contents is not None:
+            ref.contents.store(None if parts.is_partial else box.at, UNKNOWN)
+
+    return do
+
+
+def _or_compute(compiler: Compiler, equation: Equation) -> Do:
+    """Names that JAX uses twice: on refs, and on arrays."""
+    has_ref = any(_jax.is_ref(v.aval) for v in equation.jax.invars)
+    return _access(compiler, equation) if has_ref else compute(equation)
+
+
+def _swap(compiler: Compiler, equation: Equation) -> Do:
+    rule = _access if "has_mask" in equation.params else _operations.RULES["swap"]
+    return rule(compiler, equation)
+
+
+# What the turns of a parallel loop may do to memory, in whatever order.
+_LOADS_AND_STORES = {
+    *("get", "swap", "addupdate", "masked_load", "masked_swap"),
+    *("load", "gather", "scatter"),
+}
+
+
+def _only_accesses(compiler: Compiler, jaxpr: Any) -> bool:
+    for equation in _jax.open_jaxpr(jaxpr)[0].eqns:
+        bodies = [body for body in inside(equation) if compiler.matters(body)]
+        if not all(_only_accesses(compiler, body) for body in bodies):
+            return False
+        touches = any(_jax.is_ref(v.aval) for v in equation.invars)
+        if touches and not inside(equation) and equation.primitive.name not in _LOADS_AND_STORES:
+            return False
+    return True
+
+
+def _parallel_loop(compiler: Compiler, equation: Equation) -> Do:
+    """Its turns may run in any order, which makes no difference where they only load and store."""
+    parts, line = _cores.parallel_loop_parts(equation.jax), equation.line
+    code, outputs = compiler.open_code(parts.body), equation.outputs
+    only_accesses = _only_accesses(compiler, parts.body)
+    places = equation.inputs
+
+    def do(core: Core, env: Env) -> None:
+        if not only_accesses:
+            text = "A parallel loop that does more than load and store is not followed."
+            raise UndecidedError(text, line)
+        lower, upper, step = (env[places[slot.at]] for slot in parts.ends)
+        if lower is UNKNOWN or upper is UNKNOWN or step is UNKNOWN:
+            raise UndecidedError(
+                "How often a loop runs depends on data that is not known before it runs.", line
+            )
+        consts = [env[places[slot.at]] for slot in parts.consts]
+        carried = [env[places[slot.at]] for slot in parts.carried]
+        for i in range(int(lower), int(upper), int(step)):
+            core.turn(line)
+            carried = run(code, core, [*consts, i, *carried])
+        for at, result in zip(outputs, carried, strict=True):
+            env[at] = result
+
+    return do
+
+
+RULES: dict[str, Rule] = {
+    "barrier": _barrier,
+    "load": _access,
+    "swap": _swap,
+    "gather": _or_compute,
+    "scatter": _or_compute,
+    "parallel_loop": _parallel_loop,
+}

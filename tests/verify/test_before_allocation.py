@@ -1,0 +1,147 @@
+"""What is allocated inside a kernel is not there before: the words say which line allocates it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import PartitionSpec as P
+
+from safepallas.verify import Report, verify
+from safepallas.verify._model import Finding
+
+ANY = pl.BlockSpec(memory_space=pl.ANY)
+X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
+HERE = Path(__file__).name
+
+
+def other() -> dict[str, Any]:
+    return {"x": 1 - lax.axis_index("x")}
+
+
+def meet() -> None:
+    barrier: Any = pltpu.get_barrier_semaphore()  # type: ignore[no-untyped-call, unused-ignore]
+    pl.semaphore_signal(barrier, 1, device_id=other())
+    pl.semaphore_wait(barrier, 1)
+
+
+def judge(kernel: Callable[..., None]) -> Report:
+    fn = pl.pallas_call(
+        kernel,
+        X,
+        in_specs=[ANY],
+        out_specs=ANY,
+        compiler_params=pltpu.CompilerParams(collective_id=0),
+    )
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    return verify(jax.shard_map(fn, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False), X)
+
+
+def signals(before: Callable[[], None], inside: Callable[[], None]) -> Callable[..., None]:
+    def kernel(x: Any, o: Any) -> None:
+        before()
+
+        def scope(inner: Any) -> None:
+            inside()
+            pl.semaphore_signal(inner, 1, device_id=other())
+            pl.semaphore_wait(inner, 1)
+            meet()  # nobody leaves the scope while the other may still signal
+
+        pl.run_scoped(scope, REGULAR)
+
+    return kernel
+
+
+def copies(before: Callable[[], None], inside: Callable[[], None]) -> Callable[..., None]:
+    def kernel(x: Any, o: Any) -> None:
+        before()
+
+        def scope(buffer: Any, sent: Any, came: Any) -> None:
+            inside()
+            copy = pltpu.make_async_remote_copy(x, buffer, sent, came, device_id=other())
+            copy.start()
+            copy.wait()
+            pltpu.sync_copy(buffer, o)  # JAX 0.12 leaves out a scope of which nothing comes
+
+        pl.run_scoped(scope, pltpu.VMEM((8, 128), jnp.float32), DMA, DMA)
+
+    return kernel
+
+
+def nothing() -> None:
+    pass
+
+
+def line_with(text: str, after: str) -> int:
+    """The first line with a text, from the line with another one on."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(after))
+    return next(i for i, line in enumerate(lines[first:], first + 1) if text in line)
+
+
+def says(finding: Finding, kind: str, text: str, lines: list[int]) -> None:
+    assert finding.kind.value == kind
+    assert finding.text.replace(__file__, HERE) == text
+    assert [line.number for line in finding.lines] == lines
+
+
+def test_a_signal_before_the_other_has_allocated() -> None:
+    (finding,) = judge(signals(meet, nothing)).findings
+    signal = line_with("semaphore_signal(inner", "def signals")
+    scope = line_with("run_scoped", "def signals")
+    says(
+        finding,
+        "remote-before-entry",
+        f"Device x=0 may signal `inner` of device x=1 at {HERE}:{signal} before device x=1 has "
+        f"allocated it, in the `run_scoped` at {HERE}:{scope}. Allocate it in the scratch of the "
+        "kernel, or wait first for a signal that device x=1 gives inside that scope.",
+        [signal, scope],
+    )
+
+
+def test_a_copy_before_the_other_has_allocated() -> None:
+    (finding,) = judge(copies(meet, nothing)).findings
+    start, scope = line_with("copy.start()", "def copies"), line_with("run_scoped", "def copies")
+    says(
+        finding,
+        "race",
+        f"The copy that device x=0 starts at {HERE}:{start} may write `buffer[0:8, 0:128]` of "
+        f"device x=1 before device x=1 has allocated it, in the `run_scoped` at {HERE}:{scope}. "
+        "Allocate it in the scratch of the kernel, or wait first for a signal that device x=1 "
+        "gives inside that scope.",
+        [start, scope],
+    )
+
+
+def test_safe_where_both_meet_inside_the_scope() -> None:
+    assert judge(signals(nothing, meet)).verdict == "safe"
+    assert judge(copies(nothing, meet)).verdict == "safe"
+
+
+def test_the_entry_into_the_kernel_is_told_as_before() -> None:
+    def kernel(x: Any, o: Any, sem: Any) -> None:
+        pl.semaphore_signal(sem, 1, device_id=other())
+        pl.semaphore_wait(sem, 1)
+
+    fn = pl.pallas_call(
+        kernel,
+        X,
+        in_specs=[ANY],
+        out_specs=ANY,
+        scratch_shapes=[REGULAR],
+        compiler_params=pltpu.CompilerParams(collective_id=0),
+    )
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    whole = jax.shard_map(fn, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    (finding,) = verify(whole, X).findings
+    signal = line_with("semaphore_signal(sem", "def test_the_entry")
+    assert finding.text.replace(__file__, HERE) == (
+        f"Device x=0 may signal `sem` of device x=1 at {HERE}:{signal} before device x=1 has "
+        "entered the kernel. Signal it after a barrier that waits for that device."
+    )
