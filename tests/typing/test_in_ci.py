@@ -9,6 +9,7 @@ import importlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from .checkers import CHECK_SECONDS, HERE, Errors, require, search_path
+from .checkers import CHECK_SECONDS, HERE, Errors, library_parent, require, search_path
 from .snippets import WRONG_LINES, add_right, add_wrong, lines_of_wrong, put, snippet
 
 ROOT = HERE.parents[1]
@@ -158,9 +159,14 @@ def wheels(tmp_path: Path) -> Path:
     """A directory with a wheel of safepallas, from which pip may install."""
     for tool in ("hatchling", "pip"):
         require(tool)
-    directory = tmp_path / "wheels"
+    directory, source = tmp_path / "wheels", tmp_path / "source"
+    # The library under test, and in CI there is no other: see .ci/run.
+    library = library_parent() / "safepallas"
+    shutil.copytree(library, source / "safepallas", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, source)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index"]
-    build += ["--no-build-isolation", "--no-cache-dir", "--wheel-dir", str(directory), str(ROOT)]
+    build += ["--no-build-isolation", "--no-cache-dir", "--wheel-dir", str(directory), str(source)]
     done = execute(tmp_path, build, tmp_path)
     assert done.returncode == 0, done.stdout
     return directory
