@@ -7,12 +7,11 @@ question decides a pair: is the earlier one certain to be over before the later 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import NamedTuple
 
 from safepallas.verify._budget import Budget
 from safepallas.verify._machine import Net, Run, schedule
-from safepallas.verify._model import Finding, Kind, Line, Region, Step, UndecidedError, Where
+from safepallas.verify._model import Finding, Kind, Line, Step, UndecidedError, Where
 from safepallas.verify._ordering import Ordering
 from safepallas.verify._touches import Touch, by_buffer, covers, overlaps
 from safepallas.verify._words import Words
@@ -39,18 +38,21 @@ def races(
         for number, group in enumerate(by_buffer(all_touches), 1):
             budget.tell(f"races: buffer {number}, accesses: {len(group):,}")
             meets = overlaps([touch.region for touch in group])
-            live: dict[Region, list[Touch]] = defaultdict(list)
+            place = {region: i for i, region in enumerate(meets)}
+            near = [[place[other] for other in others] for others in meets.values()]
+            live: list[list[Touch]] = [[] for _ in near]
             compared = 0
             for at, then in enumerate(group, 1):
                 if at % _MANY == 0:
                     budget.spend(compared)
                     compared = 0
                     budget.tell(f"races: buffer {number}, accesses: {at:,} of {len(group):,}")
-                for region in meets[then.region]:
-                    if region in live:
-                        compared += len(live[region])
-                        live[region] = _compare(live[region], then, ordering, found)
-                live[then.region].append(then)
+                mine = place[then.region]
+                for other in near[mine]:
+                    if live[other]:
+                        compared += len(live[other])
+                        live[other] = _compare(live[other], then, ordering, found)
+                live[mine].append(then)
     except UndecidedError:
         if not found.sure:
             raise  # else what is found is wrong, whatever there is besides
@@ -83,7 +85,8 @@ class _Pairs(NamedTuple):
         return [*self.sure.values(), *rest]
 
     def has_surer(self, first: Touch, then: Touch) -> bool:
-        return (then.line, first.line) in self.sure or (first.line, then.line) in self.sure
+        pairs = self.sure
+        return bool(pairs) and ((then.line, first.line) in pairs or (first.line, then.line) in pairs)
 
 
 def _is_sure(first: Touch, then: Touch) -> bool:
@@ -128,7 +131,7 @@ def _compare(
 
 
 def _certain(first: Touch, then: Touch, ordering: Ordering, *, exactly: bool) -> bool:
-    if not first.is_copy and first.begin.core == then.begin.core:
+    if not first.end.part and first.begin.core == then.begin.core:
         return True  # the core's own order
     return ordering.certain(first.end, then.begin, exactly=exactly)
 
