@@ -87,7 +87,7 @@ def _grid(sizes: Sequence[int | None], given: list[Any], line: Line) -> tuple[in
 def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
     call = _jax.call_parts(equation.jax)
     line, me = line_of_call(equation, call.jaxpr), id(equation.jax)
-    body = compiler.open_code(call.jaxpr)
+    body, quiet = compiler.open_code(call.jaxpr), compiler.quiet(call.jaxpr)
     maps = [compiler.code(o.index_map) for o in (*call.inputs, *call.outputs)]
     names = _jax.argument_names(call.jaxpr, len(call.jaxpr.invars))
     inputs, outputs = equation.inputs, equation.outputs
@@ -111,6 +111,12 @@ def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
             aval = call.jaxpr.invars[i].aval
             return core.new_ref((core.call, i), aval, names[i] or f"argument {i}", line, numbers)
 
+        def own(i: int) -> Ref:
+            """Of this core and this call alone."""
+            made = ref(i)
+            made.is_quiet = quiet[i]
+            return made
+
         prefetched = [ref(i, operands[dynamic + i]) for i in range(call.prefetched)]
         if is_parallel:
             core.shared.assumed["parallel dimensions of a grid run in order, on one core"] = None
@@ -128,10 +134,10 @@ def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
                 mine = core.hold(given) if isinstance(given, Ref) else aliased or ref(i, given)
                 in_place[k] = mine
             else:
-                mine = ref(i)
+                mine = own(i)
                 windows.append(Window(operand, mine, maps[k], given, is_output, line))
             refs.append(mine)
-        scratch = [ref(i) for i in range(scratch_at, len(call.jaxpr.invars))]
+        scratch = [own(i) for i in range(scratch_at, len(call.jaxpr.invars))]
         core.grid = tuple(n for i, n in enumerate(grid) if i not in call.vmapped)
         everything = [*prefetched, *refs, *scratch]
         for step in itertools.product(*map(range, grid)):

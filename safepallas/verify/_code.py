@@ -61,8 +61,9 @@ class Compiler:
         self._rules = rules
         self._done: dict[int, Code] = {}
         self._matter: dict[int, bool] = {}
+        self._copy: dict[int, bool] = {}
         self._keep: list[Any] = []  # numbers of objects are only theirs while they live
-        self._boxes: dict[Any, Any] = {}
+        self._shared: dict[Any, dict[Any, Any]] = {}
         self._around: list[Equation] = []  # what is being compiled, the innermost last
 
     def matters(self, jaxpr: Any) -> bool:
@@ -81,6 +82,27 @@ class Compiler:
             bodies = inside(equation)
             return not bodies or any(self.matters(j) for j in bodies)
         return any(self.matters(j) for j in inside(equation))
+
+    def _copies(self, jaxpr: Any) -> bool:
+        """Whether a copy is started in a jaxpr."""
+        jaxpr = _jax.open_jaxpr(jaxpr)[0]
+        if id(jaxpr) not in self._copy:
+            self._keep.append(jaxpr)
+            self._copy[id(jaxpr)] = any(
+                e.primitive.name == "dma_start" or any(self._copies(j) for j in inside(e))
+                for e in jaxpr.eqns
+            )
+        return self._copy[id(jaxpr)]
+
+    def quiet(self, jaxpr: Any) -> list[bool]:
+        """By argument: whether it certainly meets no copy in there, under no other name either."""
+        loud: set[Any] = set()
+        for e in jaxpr.eqns:
+            hands_on = any(_compat.is_ref_type(v.aval) for v in e.outvars)
+            copies = e.primitive.name == "dma_start" or any(self._copies(j) for j in inside(e))
+            if hands_on or copies:
+                loud.update(v for v in e.invars if not _compat.is_literal(v))
+        return [v not in loud for v in jaxpr.invars]
 
     def code(self, jaxpr: Any) -> Code:
         """The code of a jaxpr. The constants of one that is closed are in it."""
@@ -127,7 +149,7 @@ class Compiler:
             inputs = [place(v) for v in equation.invars]
             outputs = [place(v) for v in equation.outvars]
             around = self._around[-1] if self._around else None
-            self._around.append(Equation(equation, inputs, outputs, self._boxes, around))
+            self._around.append(Equation(equation, inputs, outputs, self._shared, around))
             steps.append(self._step(self._around[-1]))
             self._around.pop()
         return Code(template, takes, [place(v) for v in jaxpr.outvars], steps)
@@ -171,7 +193,7 @@ class Equation:
     jax: Any
     inputs: list[int]
     outputs: list[int]
-    boxes: dict[Any, Any]  # of views, for all equations
+    shared: dict[Any, dict[Any, Any]]  # what is worked out once for all equations
     around: Equation | None = None  # that of the loop, the branch or the call that it stands in
 
     @property

@@ -68,6 +68,7 @@ class Ref:
     # By core, those who have it together, the owner first; None where each has its own.
     together: Mapping[int, tuple[int, ...]] | None = None
     lives_on: str = ""  # the kind of cores, where it is another
+    is_quiet: bool = False  # one core's own, and no copy touches it: its accesses cannot race
 
     def owner(self, core: int) -> int:
         """Whose memory a core reaches with it."""

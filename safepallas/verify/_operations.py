@@ -158,7 +158,8 @@ def _access(compiler: Compiler, equation: Equation) -> Do:
         if not core.is_inside:
             return  # a ref of JAX between kernels: its reads and writes keep their order
         ref, box = look(env)
-        core.emit(Access(region_of(core, ref, box, line), stored is not None, line))
+        if not ref.is_quiet:
+            core.emit(Access(region_of(core, ref, box, line), stored is not None, line))
         contents = ref.contents
         if contents is None:
             return

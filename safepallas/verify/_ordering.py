@@ -248,10 +248,11 @@ class _Clocks:
     def certain(self, first: Step, then: Where) -> bool:
         if first.part == "":
             return self._known(then.core, then.at, first.core) > first.at
-        copy = self._copies[first.core, first.at]
+        core, at, part = first
+        copy = self._copies[core, at]
         # Its read is also over once its write is.
-        for semaphore in (copy.sent, copy.came) if first.part == "read" else (copy.came,):
-            place = self._seen.get((copy.core, copy.at, semaphore))
+        for semaphore in (copy.sent, copy.came) if part == "read" else (copy.came,):
+            place = self._seen.get((core, at, semaphore))
             if place is not None:
                 owner = self._net.semaphores[semaphore].core
                 if self._known(then.core, then.at, owner) > place:

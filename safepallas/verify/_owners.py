@@ -165,8 +165,10 @@ def owners(
                 witness(net, touch.end, death),
             )
     for core, at, part in run.order:
+        if part:
+            continue
         event = cores[core][at]
-        if part or not (type(event) is Signal or type(event) is Start):
+        if not (type(event) is Signal or type(event) is Start):
             continue
         semaphore = event.semaphore if isinstance(event, Signal) else event.came
         if semaphore is None or semaphore.core == core or semaphore.is_global:

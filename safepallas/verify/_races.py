@@ -51,7 +51,7 @@ def races(
                 for other in near[mine]:
                     if live[other]:
                         compared += len(live[other])
-                        live[other] = _compare(live[other], then, ordering, found)
+                        live[other] = _compare(live[other], then, ordering, found, other == mine)
                 live[mine].append(then)
     except UndecidedError:
         if not found.sure:
@@ -85,8 +85,9 @@ class _Pairs(NamedTuple):
         return [*self.sure.values(), *rest]
 
     def has_surer(self, first: Touch, then: Touch) -> bool:
-        pairs = self.sure
-        return bool(pairs) and ((then.line, first.line) in pairs or (first.line, then.line) in pairs)
+        if not self.sure:
+            return False
+        return (then.line, first.line) in self.sure or (first.line, then.line) in self.sure
 
 
 def _is_sure(first: Touch, then: Touch) -> bool:
@@ -99,9 +100,11 @@ def _compare(
     then: Touch,
     ordering: Ordering,
     found: _Pairs,
+    is_same: bool,
 ) -> list[Touch]:
     """Look for races of `then` with earlier touches; returns those that later ones still concern.
 
+    All of these are of one region, `is_same` if `then` is of that one too.
     A touch drops out where `then` stands for it: certainly later, and whatever meets it meets
     `then` as well.
     """
@@ -115,9 +118,11 @@ def _compare(
             if len(before) <= KEPT:
                 kept.append(first)
             continue
-        stands_for = covers(then.region, first.region) and (then.is_write or not first.is_write)
-        if first.region.exact and not then.region.exact:
-            stands_for = False
+        stands_for = then.is_write or not first.is_write
+        if not is_same and stands_for:
+            stands_for = covers(then.region, first.region)
+            if first.region.exact and not then.region.exact:
+                stands_for = False
         if not meet and not stands_for:
             kept.append(first)
         elif _certain(first, then, ordering, exactly=meet):

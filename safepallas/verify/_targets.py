@@ -22,10 +22,12 @@ def finder(
     equation: Equation, device_id: Any, core_index: Any, is_logical: bool
 ) -> Callable[[Core, Env, str], int]:
     """How to find the core that an operation goes to: `target`, each answer worked out once."""
-    leaves = jax.tree_util.tree_leaves((device_id, core_index))
+    leaves, form = jax.tree_util.tree_flatten((device_id, core_index))
     places = [equation.inputs[leaf.at] for leaf in leaves if type(leaf) is _jax.Slot]
     line, names_nothing = equation.line, device_id is None and core_index is None
-    found: dict[Any, int] = {}
+    # Ids of one form name the same cores in all equations.
+    fixed = tuple(None if type(leaf) is _jax.Slot else leaf for leaf in leaves)
+    found: dict[Any, int] = equation.shared.setdefault((form, fixed, is_logical), {})
     is_same: list[bool] = []  # for all cores: it says it all, nothing is left to where one is
 
     def find(core: Core, env: Env, lives_on: str = "") -> int:

@@ -116,7 +116,7 @@ class Plan:
         moves: Sequence[tuple[int, int]],
         sizes: Sequence[int],
         left: Sequence[int],
-        shared: dict[Any, Any],
+        shared: dict[Any, dict[Any, Any]],
     ) -> None:
         self._start = start
         self._moves = moves  # dimension of the ref, place of the number that is added there
@@ -181,4 +181,4 @@ def plan(ref: Ref, steps: Sequence[Any], equation: Equation) -> Plan | None:
             else:
                 return None
         left = kept
-    return Plan(ref, start, moves, sizes, left, equation.boxes)
+    return Plan(ref, start, moves, sizes, left, equation.shared)

@@ -68,7 +68,8 @@ class Window:
             self._move(core)
 
     def _move(self, core: Core) -> None:
-        core.emit(Access(core.region_of_all(self._ref), not self._is_output, self._line))
+        if not self._ref.is_quiet:
+            core.emit(Access(core.region_of_all(self._ref), not self._is_output, self._line))
 
     def _fill(self, block: Sequence[Any]) -> None:
         """The numbers of the new block, where the operand's are known."""
