@@ -23,7 +23,7 @@ from safepallas.verify._analysis import analyse
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
-# That example asks for the kind of chip while it is built, and SparseCores are not followed yet.
+# That example asks for the kind of chip while it is built: test_examples.py has it.
 FOLLOWED = [path for path in EXAMPLES if not path.stem.startswith("sparse_core_")]
 
 DMA = pltpu.SemaphoreType.DMA
@@ -401,3 +401,24 @@ def test_an_output_in_place_of_an_input_is_the_same_buffer() -> None:
         return build({1: 0}, (size,))(n, x)
 
     assert kinds(verify(traced, np.int32(1), n, X)) == {"race"}
+
+
+@pytest.mark.parametrize("form", ["loop", "scan", "view"])
+def test_a_buffer_under_another_name_is_still_that_buffer(form: str) -> None:
+    """What no copy can touch is not written down, so names must not hide a copy."""
+
+    def another(block: Any) -> Any:
+        if form == "scan":
+            return lax.scan(lambda ref, _: (ref, None), block, None, length=3)[0]
+        first = (pl.program_id(0), block.at[...] if form == "view" else block)
+        return lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1]), first)[1]
+
+    def kernel(x: Any, o: Any, block: Any, sem: Any) -> None:
+        copy = pltpu.make_async_copy(x, another(block), sem)
+        copy.start()
+        o[...] = block[...]
+        copy.wait()
+
+    scratch = [pltpu.VMEM(X.shape, X.dtype), DMA]
+    report = verify(call(kernel, *scratch, grid=(1,), out_specs=pl.BlockSpec()), X)
+    assert kinds(report) == {"race"}
