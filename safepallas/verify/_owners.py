@@ -121,73 +121,106 @@ def owners(
     `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is told
     there.
     """
-    lifetimes, births, shares = Lifetimes(net), _Births(ordering), _shares(net)
-    found: dict[tuple[Line, Line], Finding] = {}
-    cores = net.program.cores
+    search = _Search(net, ordering, words)
     for touch in all_touches:
-        if not touch.end.part:
-            continue
-        core, allocation = touch.region[:2]
-        sharers = shares[allocation][core] if allocation in shares else (core,)
-        birth = lifetimes.birth(core, allocation)
-        if birth is not None and touch.begin.core not in sharers:
-            lines = (touch.line, cores[core][birth.at].line)
-            if not (found and lines in found) and not any(
-                births.certain(one, touch.begin) for one in lifetimes.births(sharers, allocation)
-            ):
-                text = words.before_entry_copy(touch, cores[core][birth.at])
-                found[lines] = Finding(
-                    Kind.RACE,
-                    text,
-                    lines,
-                    (touch.begin, birth),
-                    witness(net, Step(*birth), touch.begin),
-                )
-        # What several cores have goes when the last of them leaves.
-        deaths = lifetimes.deaths(sharers, allocation, touch.begin.core)
-        if not deaths or any(run.done[one.core] <= one.at for one in deaths):
-            continue
-        death = deaths[0]
-        if leaking and _told(net, touch) & leaking:
-            continue
-        if touch.begin.core == death.core and touch.begin.at > death.at:
-            continue  # a buffer of an earlier call, passed on to this one
-        lines = (touch.line, cores[death.core][death.at].line)
-        if not (found and lines in found) and not any(
-            ordering.certain(touch.end, one) for one in deaths
-        ):
-            own = touch.begin.core in sharers
-            found[lines] = Finding(
-                Kind.UNWAITED_COPY if own else Kind.RACE,
-                words.unwaited(touch) if own else words.after_exit(touch),
-                lines,
-                (touch.begin, death),
-                witness(net, touch.end, death),
-            )
+        if touch.end.part:
+            search.before_entry(touch)
+            if not leaking or not _told(net, touch) & leaking:
+                search.after_exit(touch, run)
+    cores = net.program.cores
     for core, at, part in run.order:
         if part:
             continue
         event = cores[core][at]
-        if not (type(event) is Signal or type(event) is Start):
-            continue
-        semaphore = event.semaphore if isinstance(event, Signal) else event.came
-        if semaphore is None or semaphore.core == core or semaphore.is_global:
-            continue
-        birth = lifetimes.birth(semaphore.core, semaphore.allocation)
+        if type(event) is Signal:
+            search.too_early(Where(core, at), event.semaphore, event.line)
+        elif type(event) is Start and event.came is not None:
+            search.too_early(Where(core, at), event.came, event.line)
+    return list(search.found.values())
+
+
+class _Search:
+    """Looks at copies and signals one by one, and keeps a finding for each pair of lines."""
+
+    def __init__(self, net: Net, ordering: Ordering, words: Words) -> None:
+        self._net = net
+        self._cores = net.program.cores
+        self._ordering = ordering
+        self._words = words
+        self._lifetimes, self._births = Lifetimes(net), _Births(ordering)
+        self._shares = _shares(net)
+        self.found: dict[tuple[Line, Line], Finding] = {}
+
+    def _sharers(self, core: int, allocation: int) -> tuple[int, ...]:
+        shared = self._shares.get(allocation)
+        return (core,) if shared is None else shared[core]
+
+    def before_entry(self, touch: Touch) -> None:
+        """A copy from elsewhere may begin before the owner has entered."""
+        core, allocation = touch.region[:2]
+        sharers = self._sharers(core, allocation)
+        if touch.begin.core in sharers:
+            return
+        birth = self._lifetimes.birth(core, allocation)
         if birth is None:
-            continue
-        lines = (event.line, cores[semaphore.core][birth.at].line)
-        if not (found and lines in found) and not births.certain(birth, Where(core, at)):
-            found[lines] = Finding(
-                Kind.REMOTE_BEFORE_ENTRY,
-                words.before_entry_signal(
-                    core, semaphore, event.line, cores[semaphore.core][birth.at]
-                ),
-                lines,
-                (Where(core, at), birth),
-                witness(net, Step(*birth), Where(core, at)),
-            )
-    return list(found.values())
+            return
+        lines = (touch.line, self._cores[core][birth.at].line)
+        if self.found and lines in self.found:
+            return
+        births = self._lifetimes.births(sharers, allocation)
+        if any(self._births.certain(one, touch.begin) for one in births):
+            return
+        self.found[lines] = Finding(
+            Kind.RACE,
+            self._words.before_entry_copy(touch, self._cores[core][birth.at]),
+            lines,
+            (touch.begin, birth),
+            witness(self._net, Step(*birth), touch.begin),
+        )
+
+    def after_exit(self, touch: Touch, run: Run) -> None:
+        """A copy may be under way when the owner leaves."""
+        core, allocation = touch.region[:2]
+        sharers = self._sharers(core, allocation)
+        # What several cores have goes when the last of them leaves.
+        deaths = self._lifetimes.deaths(sharers, allocation, touch.begin.core)
+        if not deaths or any(run.done[one.core] <= one.at for one in deaths):
+            return
+        death = deaths[0]
+        if touch.begin.core == death.core and touch.begin.at > death.at:
+            return  # a buffer of an earlier call, passed on to this one
+        lines = (touch.line, self._cores[death.core][death.at].line)
+        if self.found and lines in self.found:
+            return
+        if any(self._ordering.certain(touch.end, one) for one in deaths):
+            return
+        own = touch.begin.core in sharers
+        self.found[lines] = Finding(
+            Kind.UNWAITED_COPY if own else Kind.RACE,
+            self._words.unwaited(touch) if own else self._words.after_exit(touch),
+            lines,
+            (touch.begin, death),
+            witness(self._net, touch.end, death),
+        )
+
+    def too_early(self, at: Where, semaphore: Semaphore, line: Line) -> None:
+        """What is added to a semaphore of another core may come before it is there."""
+        owner = semaphore.core
+        if owner == at.core or semaphore.is_global:
+            return
+        birth = self._lifetimes.birth(owner, semaphore.allocation)
+        if birth is None:
+            return
+        lines = (line, self._cores[owner][birth.at].line)
+        if (self.found and lines in self.found) or self._births.certain(birth, at):
+            return
+        self.found[lines] = Finding(
+            Kind.REMOTE_BEFORE_ENTRY,
+            self._words.before_entry_signal(at.core, semaphore, line, self._cores[owner][birth.at]),
+            lines,
+            (at, birth),
+            witness(self._net, Step(*birth), at),
+        )
 
 
 def _shares(net: Net) -> dict[int, Mapping[int, tuple[int, ...]]]:
