@@ -359,15 +359,11 @@ def is_made_in(equation: Any, file: str) -> bool:
     return traceback is not None and any(frame.file_name == file for frame in traceback.frames)
 
 
-def is_jaxpr(x: Any) -> bool:
-    return isinstance(x, _JAXPRS)
-
-
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:
     """The jaxprs among an equation's parameters (bodies of loops, branches, scopes, calls)."""
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
-            if is_jaxpr(item):
+            if isinstance(item, _JAXPRS):
                 yield item
 
 

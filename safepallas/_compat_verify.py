@@ -149,13 +149,9 @@ def indices_of(equation: Any, view: View) -> list[View]:
         for part in step.parts if isinstance(step, Index) else ():
             if isinstance(part, View):
                 found.append(part)
-            elif isinstance(part, Slot) and is_ref(equation.invars[part.at].aval):
+            elif isinstance(part, Slot) and _compat.is_ref_type(equation.invars[part.at].aval):
                 found.append(View(part, ()))
     return found
-
-
-def is_ref(aval: Any) -> bool:
-    return _compat.is_ref_type(aval)
 
 
 def slots_of(equation: Any) -> list[Slot]:

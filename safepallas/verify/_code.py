@@ -77,7 +77,7 @@ class Compiler:
     def _acts(self, equation: Any) -> bool:
         if equation.primitive.name in _CALLS:
             return True
-        if any(_compat.is_ref_type(v.aval) for v in equation.invars):
+        if _compat.ref_types_of(equation):
             # A loop or a call that gets a ref and does nothing with it does not count.
             bodies = inside(equation)
             return not bodies or any(self.matters(j) for j in bodies)
@@ -180,10 +180,9 @@ class Compiler:
         name = equation.name
         if name in self._rules:
             return self._rules[name](self, equation)
-        if any(_compat.is_ref_type(v.aval) for v in equation.jax.invars):
-            return _refuse(equation)
-        if any(self.matters(j) for j in inside(equation.jax)):
-            return _refuse(equation)
+        reaches = bool(_compat.ref_types_of(equation.jax))
+        if reaches or any(self.matters(j) for j in inside(equation.jax)):
+            return refuse(f"sp.verify does not know the operation {name} yet.", equation.line)
         return compute(equation)
 
 
@@ -214,19 +213,14 @@ class Equation:
 
 def inside(equation: Any) -> list[Any]:
     """The jaxprs among an equation's parameters."""
-    found = []
-    for value in equation.params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if _compat.is_jaxpr(item):
-                found.append(item)
-    return found
+    return [*_compat.jaxprs_in(equation.params)]
 
 
-def _refuse(equation: Equation) -> Do:
-    line, name = equation.line, equation.name
+def refuse(text: str, line: Line) -> Do:
+    """A step for what is not followed."""
 
     def do(core: Core, env: Env) -> None:
-        raise UndecidedError(f"sp.verify does not know the operation {name} yet.", line)
+        raise UndecidedError(text, line)
 
     return do
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from safepallas import _compat
 from safepallas import _compat_cores as _cores
 from safepallas import _compat_verify as _jax
 from safepallas.verify._calls import Call, enter, leave, line_of_call
-from safepallas.verify._code import Compiler, Do, Env, Equation, Rule, run
+from safepallas.verify._code import Compiler, Do, Env, Equation, Rule, refuse, run
 from safepallas.verify._core import Together
 from safepallas.verify._memory import Ref
 from safepallas.verify._mesh import Mesh
@@ -24,7 +25,7 @@ _AT_ONCE = "the cores of a device enter a kernel together"
 def _core_call(compiler: Compiler, equation: Equation) -> Do:
     parts = _cores.core_call_parts(equation.jax)
     if parts is None:
-        return _not_followed("This mesh of cores is not followed yet.", equation.line)
+        return refuse("This mesh of cores is not followed yet.", equation.line)
     kinds = [part for part, _ in parts.bodies]
     bodies = {part: (compiler.open_code(jaxpr), jaxpr) for part, jaxpr in parts.bodies}
     line, me = line_of_call(equation, parts.bodies[0][1]), id(equation.jax)
@@ -57,7 +58,7 @@ def _core_call(compiler: Compiler, equation: Equation) -> Do:
                     text = "What an earlier call hands on to several cores is not followed."
                     raise UndecidedError(text, line)
                 refs.append(core.hold(given))
-            elif not _jax.is_ref(var.aval):  # a number that the body closes over
+            elif not _compat.is_ref_type(var.aval):  # a number that the body closes over
                 refs.append(given)
             else:
                 name = names[i] or f"argument {i}"
@@ -114,13 +115,6 @@ def _between_kernels(compiler: Compiler, equation: Equation) -> Do:
         if core.is_inside:
             text = f"sp.verify does not know the operation {equation.name} in a kernel."
             raise UndecidedError(text, line)
-
-    return do
-
-
-def _not_followed(text: str, line: Line) -> Do:
-    def do(core: Core, env: Env) -> None:
-        raise UndecidedError(text, line)
 
     return do
 

@@ -159,18 +159,18 @@ def _mesh_of(jaxpr: Any) -> Mesh:
     parts: list[Cores] = []
     line: Line | None = None
     for equation in _equations(jaxpr):
-        here, name = line_of(equation), equation.primitive.name
+        name = equation.primitive.name
         if name == "shard_map":
             sizes = dict(equation.params["mesh"].shape)
             if devices is not None and sizes != devices:
-                raise UndecidedError("The function maps over different meshes.", here)
-            devices, line = sizes, here
+                raise UndecidedError("The function maps over different meshes.", line_of(equation))
+            devices, line = sizes, line_of(equation)
         elif name == "pallas_call":
-            add_part(parts, ONE, here)
+            add_part(parts, ONE, line_of(equation))
         elif name in ("mpmd_map", "core_map"):
             call = _cores.core_call_parts(equation)
             for part, _ in call.bodies if call is not None else ():
-                add_part(parts, part, here)
+                add_part(parts, part, line_of(equation))
     mesh = Mesh(devices or {}, tuple(parts) or (ONE,))
     if not mesh.size:
         raise UndecidedError("The mesh has no devices.", line)

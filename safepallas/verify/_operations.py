@@ -264,7 +264,7 @@ def _wait_for_copy(compiler: Compiler, equation: Equation) -> Do:
         ref, box = came_of(env)
         _require(core, ref, ("dma_sem",), "the wait of a copy", line)
         _mine(core, ref, line)
-        amount = target_of.amount(env)
+        amount = target_of(env)[1].amount
         core.emit(Wait(_semaphore(core, ref, box, core.number, line), amount, line))
 
     return do

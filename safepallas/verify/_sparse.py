@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from safepallas import _compat
 from safepallas import _compat_cores as _cores
 from safepallas import _compat_verify as _jax
 from safepallas.verify import _operations
@@ -52,8 +53,9 @@ def _access(compiler: Compiler, equation: Equation) -> Do:
 
 def _or_compute(compiler: Compiler, equation: Equation) -> Do:
     """Names that JAX uses twice: on refs, and on arrays."""
-    has_ref = any(_jax.is_ref(v.aval) for v in equation.jax.invars)
-    return _access(compiler, equation) if has_ref else compute(equation)
+    if _compat.ref_types_of(equation.jax):
+        return _access(compiler, equation)
+    return compute(equation)
 
 
 def _swap(compiler: Compiler, equation: Equation) -> Do:
@@ -73,7 +75,7 @@ def _only_accesses(compiler: Compiler, jaxpr: Any) -> bool:
         bodies = [body for body in inside(equation) if compiler.matters(body)]
         if not all(_only_accesses(compiler, body) for body in bodies):
             return False
-        touches = any(_jax.is_ref(v.aval) for v in equation.invars)
+        touches = bool(_compat.ref_types_of(equation))
         if touches and not inside(equation) and equation.primitive.name not in _LOADS_AND_STORES:
             return False
     return True

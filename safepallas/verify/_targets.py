@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ def finder(
     # Ids of one form name the same cores in all equations.
     fixed = tuple(None if type(leaf) is _jax.Slot else leaf for leaf in leaves)
     found: dict[Any, int] = equation.shared.setdefault((form, fixed, is_logical), {})
-    is_same: list[bool] = []  # for all cores: it says it all, nothing is left to where one is
 
     def find(core: Core, env: Env, lives_on: str = "") -> int:
         if names_nothing and not lives_on:
@@ -36,9 +36,9 @@ def finder(
         numbers = [env[place] for place in places]
         key: Any = None
         if all(type(number) is int for number in numbers):
-            if not is_same:
-                is_same.append(_names_all(core.shared.mesh, device_id))
-            key = (None if is_same[0] else core.number, lives_on, *numbers)
+            # Where the id says it all, nothing is left to where a core itself is.
+            who = None if _names_all(core.shared.mesh, device_id) else core.number
+            key = (who, lives_on, *numbers)
             if key in found:
                 return found[key]
         to = _Id(device_id, core_index, is_logical, lives_on)
@@ -199,9 +199,7 @@ def _set_joint(
     sizes = core.shared.mesh.axes
     if not all(name in sizes for name in names):
         raise UndecidedError(f"A device id names the axes {names!r}, not all of the mesh.", line)
-    total = 1
-    for name in names:
-        total *= sizes[name]
+    total = math.prod(sizes[name] for name in names)
     if not 0 <= number < total:
         core.wrong(
             Kind.OUT_OF_RANGE,

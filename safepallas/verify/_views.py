@@ -68,13 +68,6 @@ class Look:
                 self._boxes[key] = found
         return ref, found
 
-    def amount(self, env: Env) -> int:
-        """The bytes that the view has, wherever it is."""
-        ref = env[self._ref_at]
-        if type(ref) is not Ref or ref.shape != self._shape:
-            self._prepare(ref)
-        return self(env)[1].amount if self._plan is None else self._plan.amount
-
     def _prepare(self, ref: Any) -> None:
         if type(ref) is not Ref:
             text = "A ref comes from outside the kernel; that is not followed."
@@ -98,6 +91,7 @@ class Plan:
     """A view of known sizes without strides: its boxes differ only in where they begin."""
 
     __slots__ = (
+        "_amount",
         "_boxes",
         "_moves",
         "_numbers",
@@ -105,7 +99,6 @@ class Plan:
         "_sizes",
         "_start",
         "_whole",
-        "amount",
         "fixed",
     )
 
@@ -128,7 +121,7 @@ class Plan:
         dims = tuple(dim for dim, _ in moves)
         alike = (ref.shape, ref.dtype, tuple(start), dims, tuple(sizes), tuple(left))
         self._boxes: dict[Any, Box] = shared.setdefault(alike, {})
-        self.amount = _memory.amount_of(self._shape, ref.dtype)
+        self._amount = _memory.amount_of(self._shape, ref.dtype)
         self.fixed = None if moves else self._box(())
 
     def box(self, env: Env) -> Box | None:
@@ -151,7 +144,7 @@ class Plan:
         if _memory.is_within(low, high, self._whole):
             gone = self._numbers
             at = tuple([a if i in gone else slice(a, high[i]) for i, a in enumerate(low)])
-        return Box(tuple(low), tuple(high), self._shape, self.amount, at, True)
+        return Box(tuple(low), tuple(high), self._shape, self._amount, at, True)
 
 
 def plan(ref: Ref, steps: Sequence[Any], equation: Equation) -> Plan | None:
