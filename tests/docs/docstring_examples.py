@@ -14,6 +14,8 @@ from jax.sharding import PartitionSpec as P
 import safepallas as sp
 from safepallas import testing
 
+from ..unit.core_meshes import tensor
+
 IMPORTS = {
     "jax": jax,
     "jnp": jnp,
@@ -35,21 +37,13 @@ def _kernel(x: Any, o: Any, sem: Any) -> None:
     pltpu.async_copy(x, o, getattr(sem, "ref", sem)).wait()
 
 
-def _cores() -> Any:
-    """A mesh of two TensorCores. Its name differs between versions of JAX."""
-    make = getattr(pltpu, "TensorCoreMesh", None)
-    if make is not None:
-        return make(axis_name="core", num_cores=2)
-    return pltpu.create_tensorcore_mesh("core", num_cores=2)
-
-
 def outside() -> dict[str, Any]:
     """The names that stand outside a kernel."""
     dma = [pltpu.SemaphoreType.DMA]
     return {
         "x": jnp.ones(SHAPE, jnp.float32),
         "like": LIKE,
-        "mesh": _cores(),
+        "mesh": tensor(2),
         "fn": lambda x: sp.pallas_call(_kernel, LIKE, scratch_shapes=(sp.dma_semaphore(),))(x),
         "call": sp.pallas_call(_kernel, LIKE, scratch_shapes=(sp.dma_semaphore(),)),
         "raw_fn": lambda x: pl.pallas_call(_kernel, LIKE, scratch_shapes=dma)(x),

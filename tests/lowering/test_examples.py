@@ -1,9 +1,7 @@
 """Every example lowers to what its raw-Pallas twin lowers to: same jaxpr, same TPU module."""
 
-import importlib.util
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -12,18 +10,11 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
 import safepallas.testing
 
+from ..loading import load
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 TWINS = Path(__file__).resolve().parent / "twins"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"lowered_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def ring(size: int) -> AbstractMesh:

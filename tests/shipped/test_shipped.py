@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -15,20 +14,13 @@ from jax.sharding import AbstractMesh, AxisType
 
 from safepallas import testing
 
+from ..loading import load
+
 HERE = Path(__file__).resolve().parent
 SECONDS = 600  # until a run that hangs is given up
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shipped_kernels", HERE / "kernels.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-shipped = load()
+shipped = load(HERE / "kernels.py")
 
 # What the guard checks in each, beside its calls of pallas_call: makes of copies, starts, waits.
 # Most use no semaphore of their own: the pipeline that feeds them is JAX's.

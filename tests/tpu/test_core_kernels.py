@@ -12,11 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
 
 import safepallas as sp
 from safepallas.testing import compile_for_tpu
+
+from ..loading import load
+from ..unit.core_meshes import tensor
 
 if importlib.util.find_spec("libtpu") is None:
     pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
@@ -36,12 +38,6 @@ def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
     sp.async_copy(x, o, s.sem).wait()
     sp.signal(s.ready[1], 2)
     sp.wait(s.ready[1], 2)
-
-
-def tensor(cores: int) -> Any:
-    if hasattr(pltpu, "TensorCoreMesh"):
-        return pltpu.TensorCoreMesh(axis_name="core", num_cores=cores)
-    return pltpu.create_tensorcore_mesh("core", num_cores=cores)
 
 
 def vector() -> Any:
@@ -148,11 +144,7 @@ def test_room_for_semaphores_on_a_vector_subcore(topology: str) -> None:
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
 @pytest.mark.parametrize("topology", SPARSE)
 def test_gather_example_on_all_subcores(topology: str, x64: bool) -> None:
-    spec = importlib.util.spec_from_file_location("compiled_sparse_core_gather", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    example: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example: Any = load(EXAMPLE)
     table = jax.ShapeDtypeStruct((1_000_000, 256), jnp.float32)
     indices = jax.ShapeDtypeStruct((32 * 2 * example.CHUNK * 64,), jnp.int32)
     with jax.enable_x64(x64):

@@ -2,11 +2,12 @@
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import safepallas.testing
+
+from ..loading import load
 
 if importlib.util.find_spec("libtpu") is None:
     pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
@@ -16,15 +17,6 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 NAMES = sorted(
     path.stem for path in EXAMPLES.glob("*.py") if not path.stem.startswith("sparse_core_")
 )
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"compiled_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])

@@ -10,6 +10,8 @@ import pytest
 
 import safepallas.testing
 
+from ..loading import load
+
 if importlib.util.find_spec("libtpu") is None:
     pytest.skip("libtpu is not installed: no TPU compiler here", allow_module_level=True)
 
@@ -20,11 +22,7 @@ SEQUENCES, KV_HEADS, POOL, MOST = 8, 8, 2048, 256  # up to 4096 tokens; 64 query
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
 @pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
 def test_compiles_at_production_size(topology: str, x64: bool) -> None:
-    spec = importlib.util.spec_from_file_location("compiled_paged_attention", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    example: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example: Any = load(PATH)
     pages = jax.ShapeDtypeStruct((KV_HEADS, POOL, example.PAGE, example.HEAD), jnp.bfloat16)
     args = (
         jax.ShapeDtypeStruct((SEQUENCES,), jnp.int32),

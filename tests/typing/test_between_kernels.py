@@ -13,6 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from safepallas import testing
 
+from ..loading import load
 from .checkers import HERE
 
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
@@ -20,14 +21,7 @@ X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 
 @pytest.fixture(scope="module")
 def accepted() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "between_kernels", HERE / "accept" / "between_kernels.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(HERE / "accept" / "between_kernels.py")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 import safepallas as sp
 from safepallas import _compat, _devices
 
+from .core_meshes import tensor
 from .helpers import Message, assert_ours, assert_says, equations, scalar_dtypes
 
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
@@ -26,13 +27,6 @@ CHIPS = {
 }
 DEVICES = {"x": 2, "y": 3}
 Body = Callable[[Any, sp.Semaphore], None]
-
-
-def tensor_cores(count: int) -> Any:
-    """A mesh of TensorCores: JAX 0.12 has given it another name."""
-    if hasattr(pltpu, "TensorCoreMesh"):
-        return pltpu.TensorCoreMesh(axis_name="core", num_cores=count)
-    return pltpu.create_tensorcore_mesh("core", num_cores=count)
 
 
 def over(call: Any, devices: dict[str, int], chip: str) -> Any:
@@ -56,7 +50,7 @@ def on_cores(body: Body, devices: dict[str, int], chip: str = "two cores", cores
 
     def call(x: Any) -> Any:
         scratch = (pltpu.SemaphoreType.REGULAR,)
-        return pl.kernel(kernel, X, mesh=tensor_cores(cores), scratch_types=scratch)(x)
+        return pl.kernel(kernel, X, mesh=tensor(cores), scratch_types=scratch)(x)
 
     return jax.make_jaxpr(over(call, devices, chip))(jnp.zeros(X.shape))
 

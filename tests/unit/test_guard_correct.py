@@ -1,10 +1,8 @@
 """Correct raw kernels pass the guard, and trace and lower to what they are without it."""
 
 import functools
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -18,6 +16,7 @@ from jax.sharding import PartitionSpec as P
 import safepallas as sp
 from safepallas import testing
 
+from ..loading import load
 from . import core_meshes
 from .helpers import FLOATS, equations, trace_call
 
@@ -25,15 +24,6 @@ TESTS = Path(__file__).resolve().parents[1]
 TWINS = sorted((TESTS / "lowering" / "twins").glob("raw_*.py"))
 RING = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
 DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"guarded_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def guarded(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,10 +1,8 @@
 """Every misuse of the matrix, as raw Pallas, is refused under the guard while it is traced."""
 
-import importlib.util
 import json
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -15,21 +13,12 @@ from jax.sharding import PartitionSpec as P
 import safepallas as sp
 from safepallas import testing
 
+from ..loading import load
 from .helpers import FLOATS
 
 MATRIX = Path(__file__).resolve().parents[1] / "matrix"
 
-
-def load(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-misuses = load(MATRIX / "misuses.py", "guarded_misuses")
+misuses = load(MATRIX / "misuses.py")
 RESULTS = json.loads((MATRIX / "results-0.12.json").read_text())
 MISUSES = {misuse.name: misuse for misuse in misuses.MISUSES}
 CORRECT = {misuse.name: misuse for misuse in misuses.CORRECT}
@@ -52,7 +41,7 @@ def trace(misuse: Any, tmp_path: Path) -> None:
     text = misuse.text(raw=True).replace("interpret=interpret", f"interpret={misuse.interpret}")
     path = tmp_path / f"{misuse.name}.py"
     path.write_text(text)
-    call = load(path, misuse.name).call(False)
+    call = load(path).call(False)
     if misuse.axes:
         sizes, names = (2,) * len(misuse.axes), tuple(misuse.axes)
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))

@@ -11,25 +11,24 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
-from jax.sharding import AbstractDevice, AbstractMesh, AxisType
+from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from safepallas.verify import Report, verify
 from safepallas.verify._model import Kind
 
+from ..unit import core_meshes
 from .search import search
 from .test_cases_searched import scaled
 
-NEW = hasattr(pltpu, "TensorCoreMesh")  # JAX 0.12
-CHIP = AbstractDevice("TPU v6 lite", 1, "tpu")
+NEW = core_meshes.RENAMED  # JAX 0.12
+CHIP = core_meshes.CHIP
 DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 
 
 def tensor(cores: int = 2) -> Any:
-    if NEW:
-        return pltpu.TensorCoreMesh(axis_name="core", num_cores=cores)
-    return pltpu.create_tensorcore_mesh("core", num_cores=cores)
+    return core_meshes.tensor(cores)
 
 
 def scalar(cores: int = 2) -> Any:

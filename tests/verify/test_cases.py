@@ -3,7 +3,6 @@
 The verdicts of the cases were found by an exhaustive search over interleavings, not by `verify`.
 """
 
-import importlib.util
 import linecache
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,8 @@ import pytest
 
 from safepallas.verify import Report, verify
 from safepallas.verify._model import Line
+
+from ..loading import load
 
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
 
@@ -23,15 +24,6 @@ SAFE_BELOW = {
     "neighbour_barrier_bad": [2],
     "ring_credit_bad": [2],
 }
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"case_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def judge(module: ModuleType, devices: int) -> Report:

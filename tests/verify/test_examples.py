@@ -4,11 +4,9 @@ Each example is looked at on 2, 4 and 8 devices, or once where it runs on one. T
 that the verdict is more than a habit: a line changed, and the report names that protocol's fault.
 """
 
-import importlib.util
 import linecache
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +15,8 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
 from safepallas.verify import Report, verify
 from safepallas.verify._model import Line
+
+from ..loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -36,15 +36,6 @@ RUNS = [
     for name in NAMES
     for size in ([None] if name in ON_ONE_DEVICE else SIZES)
 ]
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"verified_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def on_chip(name: str) -> AbstractContextManager[Any]:

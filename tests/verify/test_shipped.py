@@ -9,7 +9,6 @@ import importlib.util
 import linecache
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -21,19 +20,12 @@ from jax.sharding import AbstractMesh, AxisType
 from safepallas.verify import Report, verify
 from safepallas.verify._model import Finding
 
+from ..loading import load
+
 KERNELS = Path(__file__).resolve().parents[1] / "shipped" / "kernels.py"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("kernels_to_verify", KERNELS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-shipped = load()
+shipped = load(KERNELS)
 
 # Copies that a kernel starts itself, and its waits. Of the others Pallas moves all the blocks.
 COPIES = {

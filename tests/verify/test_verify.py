@@ -2,7 +2,6 @@
 
 import functools
 import gc
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ import safepallas as sp
 from safepallas.verify import Report, verify
 from safepallas.verify._analysis import analyse
 
+from ..loading import load
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 # That example asks for the kind of chip while it is built: test_examples.py has it.
@@ -30,15 +31,6 @@ DMA = pltpu.SemaphoreType.DMA
 REGULAR = pltpu.SemaphoreType.REGULAR
 ANY = pl.BlockSpec(memory_space=pl.ANY)
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
-
-
-def load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"verified_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def ring(devices: int) -> AbstractMesh:
