@@ -6,7 +6,7 @@
 
 import sys
 
-from safepallas.verify._command import main
+from safepallas._verify.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

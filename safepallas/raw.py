@@ -37,7 +37,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from safepallas import _messages
+from safepallas._errors import semaphore_errors
 
 # Pallas itself is not imported: its stubs import this module.
 
@@ -180,11 +180,11 @@ class NameOnly:
     if not TYPE_CHECKING:  # checkers reject both, and say it better without them
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            raise _messages.constructed_elsewhere(cls.__name__, cls._instead)
+            raise semaphore_errors.constructed_elsewhere(cls.__name__, cls._instead)
 
         def __init_subclass__(cls, **kwargs: Any) -> None:
             if cls.__module__ != __name__:
-                raise _messages.subclassed(cls.__mro__[1].__name__)
+                raise semaphore_errors.subclassed(cls.__mro__[1].__name__)
             super().__init_subclass__(**kwargs)
 
         _instead = "the ref that raw Pallas hands to the kernel"

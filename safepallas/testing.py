@@ -24,9 +24,9 @@ from jax.sharding import (
     SingleDeviceSharding,
 )
 
-from safepallas import _compat
-from safepallas._guard import guard_raw_pallas as guard_raw_pallas
-from safepallas._guard_hooks import Guard as Guard
+from safepallas._guard.guard import guard_raw_pallas as guard_raw_pallas
+from safepallas._guard.hooks import Guard as Guard
+from safepallas._jax import compat
 
 __all__ = ["Guard", "assert_lowers_like", "compile_for_tpu", "guard_raw_pallas", "tpu_mesh"]
 
@@ -95,10 +95,10 @@ def tpu_mesh(
 
 def _meshes(jaxpr: Any) -> Iterator[Any]:
     """The meshes of the `jax.shard_map` calls in a jaxpr, at any depth."""
-    for eqn in _compat.equations_of(jaxpr):
+    for eqn in compat.equations_of(jaxpr):
         if eqn.primitive.name == "shard_map":
             yield eqn.params["mesh"]
-        for inner in _compat.jaxprs_in(eqn.params):
+        for inner in compat.jaxprs_in(eqn.params):
             yield from _meshes(inner)
 
 
@@ -157,7 +157,7 @@ def _traced_and_lowered(fn: Callable[..., Any], args: Any) -> tuple[str, str]:
     def compared(*args: Any) -> Any:  # the name of the outer function is not compared
         return fn(*args)
 
-    with _on_tpu(), _compat.without_locations():
+    with _on_tpu(), compat.without_locations():
         traced = jax.jit(compared).trace(*args)
         lowered = traced.lower(lowering_platforms=("tpu",))
         return str(traced.jaxpr), str(lowered.as_text(debug_info=True))

@@ -7,6 +7,7 @@ import inspect
 import re
 from typing import Any
 
+import safepallas.verify
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -15,7 +16,6 @@ from sphinx.pycode import ModuleAnalyzer
 import safepallas
 import safepallas.raw
 import safepallas.testing
-import safepallas.verify
 
 # In the order in which a bare name is looked up.
 MODULES = (safepallas, safepallas.testing, safepallas.verify, safepallas.raw)
@@ -47,7 +47,7 @@ PUBLIC = public_names()
 
 def full_name(name: str) -> str | None:
     """``sp.signal``, ``signal``, ``LocalCopy.start`` or a private module's name of it, in full."""
-    # What stands in safepallas._handles is shown as safepallas.Semaphore.
+    # What stands in safepallas._semaphores.handles is shown as safepallas.Semaphore.
     name = re.sub(r"^(sp|testing|safepallas(\.verify)?(\._\w+)?)\.(?!raw|testing)", "", name)
     if name.startswith(("safepallas.raw.", "safepallas.testing.")):
         return name if name.rpartition(".")[2] in PUBLIC else None

@@ -40,7 +40,7 @@ def child(what: str, name: str, devices: int) -> None:
     from jax.experimental.pallas import tpu as pltpu
     from jax.sharding import AbstractMesh, AxisType, Mesh
 
-    from safepallas.verify import verify
+    from safepallas import verify
 
     path = ROOT / "docs" / "examples" / f"{name}.py"
     spec: Any = importlib.util.spec_from_file_location(name, path)

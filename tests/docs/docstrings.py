@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import safepallas as sp
 import safepallas.raw
 import safepallas.testing
-import safepallas.verify
+import safepallas.verification
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (sp, sp.testing, sp.verify, sp.raw)
@@ -21,8 +21,8 @@ MODULES = (sp, sp.testing, sp.verify, sp.raw)
 NOTHING_RAISED = {
     "safepallas.InFlight.then": "an array or a tree of any kind is right",
     "safepallas.testing.Guard": "a record",
-    "safepallas.verify.Report": "a record",
-    "safepallas.verify.Finding": "a record",
+    "safepallas.verification.Report": "a record",
+    "safepallas.verification.Finding": "a record",
     "safepallas.SemaphoreArray.shape": "known from the request",
     "safepallas.SemaphoreArray.at": "what is indexed raises: the class says what",
     "safepallas.Spec.shape": "known from the request",

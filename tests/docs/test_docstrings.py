@@ -48,8 +48,12 @@ def test_what_counts_as_public() -> None:
     """The enumeration finds what is known to be there, of each sort."""
     assert PUBLIC.keys() >= {
         *("safepallas.pallas_call", "safepallas.LocalCopy.start", "safepallas.Semaphore.ref"),
-        *("safepallas.SpecError", "safepallas.testing.Guard", "safepallas.verify.verify"),
-        *("safepallas.verify.Report.to_svg", "safepallas.raw.Ref.bitcast", "safepallas.Ref.at"),
+        *("safepallas.errors.SpecError", "safepallas.testing.Guard", "safepallas.verify.verify"),
+        *(
+            "safepallas.verification.Report.to_svg",
+            "safepallas.raw.Ref.bitcast",
+            "safepallas.Ref.at",
+        ),
     }
     assert NOTHING_RAISED.keys() <= PUBLIC.keys()
 
@@ -130,8 +134,8 @@ def test_a_function_without_its_result_is_found_out() -> None:
 
 
 def test_a_record_without_a_field_is_found_out() -> None:
-    text = PUBLIC["safepallas.verify.Finding"].text.replace("`witness`", "the witness")
-    assert _changed("safepallas.verify.Finding", text) == ["nothing on its field witness"]
+    text = PUBLIC["safepallas.verification.Finding"].text.replace("`witness`", "the witness")
+    assert _changed("safepallas.verification.Finding", text) == ["nothing on its field witness"]
 
 
 def test_a_method_in_no_example_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,14 +163,14 @@ def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("example", "error"),
     [
-        (Example(True, "sp.signal(sem)"), sp.WrongKindError),
+        (Example(True, "sp.signal(sem)"), sp.errors.WrongKindError),
         (Example(True, "sp.wait(nothing)"), NameError),
         (Example(False, "sp.pallas_call(lambda x, o: sp.sync_copy(x, x.at[0]), like)(x)"), None),
     ],
 )
 def test_an_example_that_is_wrong_fails(example: Example, error: type[Exception] | None) -> None:
     run = docstring_examples.compile_in_kernel if example.in_kernel else docstring_examples.run
-    with pytest.raises(error or sp.CopyMismatchError):
+    with pytest.raises(error or sp.errors.CopyMismatchError):
         run(example.code, "a mutation")
 
 

@@ -1,4 +1,4 @@
-"""Every code of an error has a page, with cause, example and mend, and stays what it is.
+"""Every code of an error has a page, with cause, example and fix, and stays what it is.
 
 That the blocks of a page run and show what they print is for `test_blocks.py`.
 """
@@ -63,7 +63,7 @@ BASE = sp.SemaphoreError.code
 CLASSES: dict[str, type[Any]] = {
     cls.code: cls for cls in vars(sp).values() if isinstance(cls, type) and hasattr(cls, "code")
 }
-SECTIONS = ["Cause", "Example", "Mend"]
+SECTIONS = ["Cause", "Example", "Fix"]
 
 
 def page(code: str) -> str:
@@ -117,21 +117,21 @@ def test_its_example_raises_it(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_its_mend_runs_and_raises_nothing(code: str) -> None:
+def test_its_fix_runs_and_raises_nothing(code: str) -> None:
     """A block that raises must show that (see `blocks`), and none here does."""
-    mend = sections(page(code))["Mend"]
-    assert "```python\n" in mend
+    fix = sections(page(code))["Fix"]
+    assert "```python\n" in fix
     assert "tested-by" not in page(code)
-    assert "file:" not in mend
-    assert not re.search(r"^(\w+\.)*\w+(Error|Warning): ", mend, re.MULTILINE)
+    assert "file:" not in fix
+    assert not re.search(r"^(\w+\.)*\w+(Error|Warning): ", fix, re.MULTILINE)
 
 
 def test_the_runner_reads_them_as_they_are_meant() -> None:
     """Each example is one block whose output is what this file looks at."""
     for code in CODES:
-        example, mend = (page(code).index(f"## {name}") for name in SECTIONS[1:])
+        example, fix = (page(code).index(f"## {name}") for name in SECTIONS[1:])
         found = blocks.read(ERRORS / f"{code}.md")
-        inside = [block for block in found if example < block.region.start < mend]
+        inside = [block for block in found if example < block.region.start < fix]
         (shown,) = [b for b in inside if b.outputs or b.language == "console"]
         output = shown.source if shown.language == "console" else shown.outputs[0].source
         assert f"[{code}]" in output

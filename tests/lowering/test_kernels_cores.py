@@ -16,7 +16,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas import _compat
+from safepallas._jax import compat
 from safepallas.testing import assert_lowers_like, compile_for_tpu, tpu_mesh
 
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
@@ -112,7 +112,7 @@ def test_joined_axes_beside_a_core(over_mesh: OverMesh) -> None:
     def kernel(x, o, sem):
         i, j = jax.lax.axis_index("i"), jax.lax.axis_index("j")
         joined = 2 * i + j
-        if _compat.KEYS_MUST_BE_ALIKE:
+        if compat.KEYS_MUST_BE_ALIKE:
             two = np.int32(2)
             apart = {"i": jax.lax.div(joined, two), "j": jax.lax.rem(joined, two)}
             pl.semaphore_signal(sem, device_id={**apart, "core": i})
@@ -157,5 +157,5 @@ def test_the_compiler_does_not_look_at_core_index() -> None:
     def refused(x, o, sem):
         sp.signal(sp.adopt(sem, sp.semaphore()), core_index=7)
 
-    with pytest.raises(sp.AmountRangeError):
+    with pytest.raises(sp.errors.AmountRangeError):
         compile_for_tpu(on_cores(refused, REGULAR), X, topology="v5p:2x2x1")

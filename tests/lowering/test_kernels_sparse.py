@@ -185,6 +185,6 @@ MISMATCHES: dict[str, Body] = {
 @pytest.mark.parametrize("name", MISMATCHES)
 def test_ends_that_do_not_match_are_refused(name: str) -> None:
     """Raw Pallas finds it when lowered, or lets the compiler ask for a bug to be filed."""
-    with pytest.raises(sp.CopyMismatchError):
+    with pytest.raises(sp.errors.CopyMismatchError):
         jax.make_jaxpr(ours_of(MISMATCHES[name]))(TABLE, INDICES)
     jax.make_jaxpr(raw_of(MISMATCHES[name]))(TABLE, INDICES)

@@ -190,7 +190,7 @@ def test_the_frame_above_ours_in_a_traceback_is_the_users() -> None:
         wrong: Any = sem
         sp.wait(wrong)  # here
 
-    with pytest.raises(sp.WrongKindError) as info:
+    with pytest.raises(sp.errors.WrongKindError) as info:
         jax.make_jaxpr(sp.pallas_call(kernel, OUT, scratch_shapes=(sp.dma_semaphore(),)))(X)
     frames = traceback.extract_tb(info.value.__traceback__)
     while frames[-1].filename.startswith(LIBRARY):

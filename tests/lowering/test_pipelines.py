@@ -178,7 +178,7 @@ def test_a_buffer_that_adopts_them_as_something_else() -> None:
         sp.adopt(buffer.sem_recvs, sp.semaphore(2))
 
     buffer = pltpu.BufferedRef.input(BLOCK, jnp.float32)
-    with pytest.raises(sp.AdoptError):
+    with pytest.raises(sp.errors.AdoptError):
         jax.eval_shape(hbm(sp, kernel, scratch_shapes=(buffer,)), X)
 
 
@@ -187,5 +187,5 @@ def test_its_semaphores_are_counted() -> None:
 
     buffer = pltpu.BufferedRef.input(BLOCK, jnp.float32)
     call = hbm(sp, kernel, scratch_shapes=(buffer, sp.dma_semaphore(478)))
-    with pytest.warns(sp.SemaphoreLimitWarning, match="holds 480 semaphores"):
+    with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 480 semaphores"):
         jax.eval_shape(call, X)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from safepallas._kinds import OPERATIONS
+from safepallas._semaphores.kinds import OPERATIONS
 
 from . import tree
 
@@ -138,11 +138,11 @@ def test_the_steps_for_an_operation_lead_to_the_example() -> None:
     (example,) = set(re.findall(r"^As `(\w+)` was added", steps, re.MULTILINE))
     # What the example did not need to touch.
     others = {
-        "safepallas/_guard.py": "make_async_copy",
-        "safepallas/_guard_checks.py": "_check_counted",
+        "safepallas/_guard/guard.py": "make_async_copy",
+        "safepallas/_guard/checks.py": "_check_counted",
         "safepallas/_errors.py": "CountedCopyError",
         "safepallas/_messages.py": "counted_in_smem",
-        "safepallas/verify/_operations.py": "dma_start",
+        "safepallas/_verify/extract/rules/operations.py": "dma_start",
         "stubs/jax-stubs/experimental/pallas/tpu.pyi": "make_async_copy",
         "tests/docs/test_errors.py": "docs",
         "tests/unit/test_messages.py": "counted-copy",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from safepallas import _versions
+from safepallas._jax import versions as _versions
 
 from . import tree
 

@@ -112,15 +112,15 @@ def test_semaphores_of_other_cores_are_refused_by_the_compiler_too(
         return fn
 
     compile_for_tpu(build(right), X, topology=topology)
-    with pytest.raises(sp.ForeignSemaphoreError):
+    with pytest.raises(sp.errors.ForeignSemaphoreError):
         compile_for_tpu(build(wrong), X, topology=topology)
-    monkeypatch.setattr("safepallas._audit.first_foreign", lambda *_: None)
+    monkeypatch.setattr("safepallas._kernels.audit.first_foreign", lambda *_: None)
     with pytest.raises(Exception, match=r"only allowed on TEC|Core id must be specified"):
         compile_for_tpu(build(wrong), X, topology=topology)
 
 
 @pytest.mark.parametrize("topology", SPARSE)
-@pytest.mark.filterwarnings("ignore::safepallas.SemaphoreLimitWarning")
+@pytest.mark.filterwarnings("ignore::safepallas.errors.SemaphoreLimitWarning")
 def test_room_for_semaphores_on_a_vector_subcore(topology: str) -> None:
     """24 fit, and from 25 on we warn."""
 

@@ -70,7 +70,7 @@ def test_too_many_semaphores_are_warned_of_before_the_compiler_fails() -> None:
 
     fn = call(kernel, sp.dma_semaphore(480), sp.dma_semaphore(480))
     with (
-        pytest.warns(sp.SemaphoreLimitWarning, match="holds 960 semaphores at once"),
+        pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 960 semaphores at once"),
         pytest.raises(jax.errors.JaxRuntimeError, match="Ran out of memory in memory space sflag"),
     ):
         testing.compile_for_tpu(fn, X)

@@ -54,21 +54,21 @@ def test_number_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_error_of_an_operation_stands_in_a_table() -> None:
     of_kernels = {
-        sp.CountedCopyError,
-        sp.ForeignSemaphoreError,
-        sp.InFlightError,
-        sp.InterpretedCopyError,
-        sp.InterpretedOutputError,
-        sp.MissingCollectiveIdError,
-        sp.MissingSideEffectsError,
-        sp.PictureError,
-        sp.UnsafeProtocolError,
-        sp.WaitOptionError,
-        sp.MixedBarriersError,
-        sp.NotInKernelError,
-        sp.UnusedCollectiveIdError,
-        sp.InterpretedReadError,
-        sp.AnnotationError,
+        sp.errors.CountedCopyError,
+        sp.errors.ForeignSemaphoreError,
+        sp.errors.InFlightError,
+        sp.errors.InterpretedCopyError,
+        sp.errors.InterpretedOutputError,
+        sp.errors.MissingCollectiveIdError,
+        sp.errors.MissingSideEffectsError,
+        sp.errors.PictureError,
+        sp.errors.UnsafeProtocolError,
+        sp.errors.WaitOptionError,
+        sp.errors.MixedBarriersError,
+        sp.errors.NotInKernelError,
+        sp.errors.UnusedCollectiveIdError,
+        sp.errors.InterpretedReadError,
+        sp.errors.AnnotationError,
     }
     expected = {case.error for cases, _ in TABLES.values() for case in cases}
     assert {cls for cls, _ in test_messages.CODES.values()} - of_kernels <= expected
@@ -113,7 +113,7 @@ def test_refusal_reaches_the_caller(options: str, around: str) -> None:
     call = sp.pallas_call(wrong, FLOATS, scratch_shapes=(sp.dma_semaphore(),), **OPTIONS[options])
     function = AROUND[around](call)
     for _ in range(2):  # a refusal is not kept from the second caller
-        with pytest.raises(sp.WrongKindError, match="'sem'"):
+        with pytest.raises(sp.errors.WrongKindError, match="'sem'"):
             function(jnp.zeros(FLOATS.shape))
 
 
@@ -160,6 +160,6 @@ def test_refusal_of_every_way_in(kind: str, mesh: str) -> None:
     for name, (kernel, scratch) in ways.items():
         try:
             trace_call(sp.pallas_call(kernel, FLOATS, scratch_shapes=scratch), mesh)
-        except sp.WrongKindError:
+        except sp.errors.WrongKindError:
             refused.add(name)
     assert refused == set(ways)

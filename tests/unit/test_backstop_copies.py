@@ -115,14 +115,14 @@ BAD_OPTIONS: dict[str, tuple[str, Act]] = {
 
 CASES = [
     *(
-        Case(f"{op} {name}", sp.NotARefError, lambda k, use=use, make=make: use(k, make(k)))
+        Case(f"{op} {name}", sp.errors.NotARefError, lambda k, use=use, make=make: use(k, make(k)))
         for op, use in ENDS.items()
         for name, make in NO_REFS.items()
     ),
     *(
         Case(
             f"{op} {name}{', turned' if turned else ''}",
-            sp.CopyMismatchError,
+            sp.errors.CopyMismatchError,
             lambda k, copy=copy, make=make, step=-1 if turned else 1: copy(k, *make(k)[::step]),
         )
         for op, copy in COPIES.items()
@@ -132,7 +132,7 @@ CASES = [
     *(
         Case(
             f"{op} {name}",
-            sp.CopyOptionError,
+            sp.errors.CopyOptionError,
             lambda k, start=start, option=option, make=make: start(k, {option: make(k)}),
         )
         for op, start in STARTS.items()
@@ -140,24 +140,30 @@ CASES = [
         if op != "sync_copy" or option == "add"
     ),
     # Of two faults the first: the semaphore, source, destination, shape, dtype, option.
-    Case("semaphore, then ends", sp.WrongKindError, lambda k: sp.async_copy(1, 2, k.regular0)),
-    Case("array, then ends", sp.NotScalarError, lambda k: sp.async_copy(1, 2, k.dma1)),
-    Case("dead, then ends", sp.ScopeEndedError, lambda k: sp.async_copy(1, 2, k.dead("dma"))),
-    Case("semaphore, then like", sp.NotASemaphoreError, lambda k: sp.wait_bytes(k.dma0.ref, 2)),
+    Case(
+        "semaphore, then ends", sp.errors.WrongKindError, lambda k: sp.async_copy(1, 2, k.regular0)
+    ),
+    Case("array, then ends", sp.errors.NotScalarError, lambda k: sp.async_copy(1, 2, k.dma1)),
+    Case(
+        "dead, then ends", sp.errors.ScopeEndedError, lambda k: sp.async_copy(1, 2, k.dead("dma"))
+    ),
+    Case(
+        "semaphore, then like", sp.errors.NotASemaphoreError, lambda k: sp.wait_bytes(k.dma0.ref, 2)
+    ),
     Case(
         "sending, then receiving",
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda k: sp.async_remote_copy(k.x, k.o, k.regular0, k.dma1, THERE),
     ),
-    Case("end, then shape", sp.NotARefError, lambda k: sp.async_copy(k.x, k.x[0], k.dma0)),
+    Case("end, then shape", sp.errors.NotARefError, lambda k: sp.async_copy(k.x, k.x[0], k.dma0)),
     Case(
         "ends, then option",
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda k: sp.async_copy(k.x, k.x[...], k.dma0, priority=-1),
     ),
     Case(
         "dead, then option",
-        sp.ScopeEndedError,
+        sp.errors.ScopeEndedError,
         lambda k: sp.async_copy(k.x, k.o, k.dead("dma"), priority=-1),
     ),
 ]

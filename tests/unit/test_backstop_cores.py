@@ -13,7 +13,8 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas import _compat, _devices
+from safepallas._jax import compat
+from safepallas._operations import device_ids
 
 from .core_meshes import tensor
 from .helpers import Message, assert_ours, assert_says, equations, scalar_dtypes
@@ -69,14 +70,18 @@ def to(make: Callable[[Any], Any], **rest: Any) -> Body:
     return lambda x, sem: sp.signal(sem, device_id=make(x), **rest)
 
 
-VALUE = sp.DeviceIdError
+VALUE = sp.errors.DeviceIdError
 # What the id is; without devices beside the cores, and on devices x: 2, y: 3.
 IDS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "core": (lambda x: {"core": 1}, None, None),
     "traced core": (lambda x: {"core": traced(x)}, None, None),
     "core out of range": (lambda x: {"core": 2}, VALUE, VALUE),
     "negative core": (lambda x: {"core": -1}, VALUE, VALUE),
-    "core by a float": (lambda x: {"core": 1.0}, sp.DeviceIdTypeError, sp.DeviceIdTypeError),
+    "core by a float": (
+        lambda x: {"core": 1.0},
+        sp.errors.DeviceIdTypeError,
+        sp.errors.DeviceIdTypeError,
+    ),
     "device": (lambda x: {"x": 1}, VALUE, None),
     "device and core": (lambda x: {"x": traced(x), "core": 1}, VALUE, None),
     "device and core out of range": (lambda x: {"x": 1, "core": 2}, VALUE, VALUE),
@@ -145,7 +150,7 @@ PLACES: dict[str, tuple[Callable[[Body], Any], int | None]] = {
 def test_core_index_beyond_the_cores(place: str) -> None:
     trace, cores = PLACES[place]
     for number in (0, 1, 2, 7, np.int8(1), np.int64(2)):
-        error = sp.AmountRangeError if cores is not None and number >= cores else None
+        error = sp.errors.AmountRangeError if cores is not None and number >= cores else None
         judge(error, lambda n=number: trace(lambda x, sem: sp.signal(sem, core_index=n)))
     trace(lambda x, sem: sp.signal(sem, core_index=traced(x)))
 
@@ -154,11 +159,11 @@ def test_core_index_beside_an_id() -> None:
     here, core = {"x": 1}, {"x": 1, "core": 0}
     on_cores(to(lambda x: here, core_index=1), DEVICES)
     on_cores(to(lambda x: (1, 2), core_index=1), DEVICES)
-    judge(sp.DeviceIdError, lambda: on_cores(to(lambda x: core, core_index=1), DEVICES))
-    judge(sp.DeviceIdError, lambda: on_cores(to(lambda x: {"core": 0}, core_index=1), {}))
+    judge(sp.errors.DeviceIdError, lambda: on_cores(to(lambda x: core, core_index=1), DEVICES))
+    judge(sp.errors.DeviceIdError, lambda: on_cores(to(lambda x: {"core": 0}, core_index=1), {}))
     # Of two faults the first: the device, the core, both.
-    judge(sp.DeviceIdError, lambda: on_cores(to(lambda x: {"z": 1}, core_index=9), DEVICES))
-    judge(sp.AmountRangeError, lambda: on_cores(to(lambda x: core, core_index=9), DEVICES))
+    judge(sp.errors.DeviceIdError, lambda: on_cores(to(lambda x: {"z": 1}, core_index=9), DEVICES))
+    judge(sp.errors.AmountRangeError, lambda: on_cores(to(lambda x: core, core_index=9), DEVICES))
 
 
 def test_a_mapped_axis_is_no_limit() -> None:
@@ -178,9 +183,9 @@ def test_joined_axes_taken_apart(axes: tuple[str, ...]) -> None:
     for number in range(int(np.prod(shape))):
         expected = dict(zip(axes, map(int, np.unravel_index(number, shape)), strict=True))
         for value in (number, np.int32(number)):
-            apart = _devices._taken_apart({axes: value, "core": 1}, sizes)
+            apart = device_ids._taken_apart({axes: value, "core": 1}, sizes)
             assert apart == {**expected, "core": 1}
-        taken = jax.jit(lambda n: _devices._taken_apart({axes: n}, sizes))(np.int32(number))
+        taken = jax.jit(lambda n: device_ids._taken_apart({axes: n}, sizes))(np.int32(number))
         assert jax.tree.map(int, taken) == expected
         assert {str(value.dtype) for value in taken.values()} == {"int32"}
 
@@ -189,32 +194,32 @@ def test_joined_axes_are_passed_on_where_jax_can() -> None:
     """JAX 0.10.2 cannot sort the keys of a dict that holds names and tuples."""
     jaxpr = on_cores(to(lambda x: {("x", "y"): 5, "core": 1}), DEVICES)
     (signal,) = equations(jaxpr, "semaphore_signal")
-    assert ("('x', 'y')" in str(signal.params["args_tree"])) != _compat.KEYS_MUST_BE_ALIKE
+    assert ("('x', 'y')" in str(signal.params["args_tree"])) != compat.KEYS_MUST_BE_ALIKE
 
 
 SEM = "Semaphore 'adopted' (adopted as semaphore())"
 MESSAGES: dict[str, Message] = {
     "joined with a core": Message(
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda: on_cores(to(lambda x: {("x", "core"): 1}), DEVICES),
         f"signal: device_id joins the axes ('x', 'core') for {SEM}, but 'core' is no axis of the "
         "device mesh: only those can be joined. Give it a coordinate of its own: {'core': i}. "
         "[device-id]",
     ),
     "core named twice": Message(
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda: on_cores(to(lambda x: {"core": 1}, core_index=0), {}),
         f"signal: core_index is given for {SEM}, and device_id names a core by the axis 'core'. "
         "Name the core once. [device-id]",
     ),
     "core out of range": Message(
-        sp.AmountRangeError,
+        sp.errors.AmountRangeError,
         lambda: on_cores(lambda x, sem: sp.signal(sem, core_index=7), {}),
         f"signal: core_index 7 is out of range for {SEM}: a device has 2 cores here. Count from 0, "
         "or leave it out for this core. [amount-range]",
     ),
     "core of one": Message(
-        sp.AmountRangeError,
+        sp.errors.AmountRangeError,
         lambda: on_cores(lambda x, sem: sp.signal(sem, core_index=1), DEVICES, "one core", 1),
         f"signal: core_index 1 is out of range for {SEM}: a device has 1 core here. Count from 0, "
         "or leave it out for this core. [amount-range]",

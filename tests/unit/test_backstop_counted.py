@@ -59,9 +59,11 @@ def test_ends_in_scalar_memory(op: str, part: str) -> None:
         COPIES[op](PARTS[part](x), PARTS[part](o), sem)
 
     for a, b, arg in ((SMEM, HBM, "src"), (VMEM, SMEM, "dst"), (SMEM, SMEM, "src")):
-        with pytest.raises(sp.CountedCopyError, match=f": {arg} must not be in SMEM") as info:
+        with pytest.raises(
+            sp.errors.CountedCopyError, match=f": {arg} must not be in SMEM"
+        ) as info:
             call_with(body, a, b)
-        assert_ours(info.value, sp.CountedCopyError)
+        assert_ours(info.value, sp.errors.CountedCopyError)
     for a in (VMEM, HBM):
         for b in (VMEM, HBM):
             assert len(list(equations(call_with(body, a, b), "dma_start"))) == 1
@@ -72,9 +74,9 @@ def test_scratch_in_scalar_memory(op: str) -> None:
     def body(x: Any, o: Any, sem: Any) -> None:
         def scoped(words: Any, page: Any) -> None:
             COPIES[op](x, page, sem)
-            with pytest.raises(sp.CountedCopyError):
+            with pytest.raises(sp.errors.CountedCopyError):
                 COPIES[op](x, words, sem)
-            with pytest.raises(sp.CountedCopyError):
+            with pytest.raises(sp.errors.CountedCopyError):
                 COPIES[op](words.at[0], x.at[0], sem)
 
         sp.run_scoped(scoped, sp.smem((8, 128), jnp.float32), sp.vmem((8, 128), jnp.float32))
@@ -91,23 +93,27 @@ def test_prefetched_scalars_lie_there_too() -> None:
     )
     out = jax.ShapeDtypeStruct((4,), jnp.int32)
     call = sp.pallas_call(kernel, out, grid_spec=spec, scratch_shapes=(sp.semaphore(),))
-    with pytest.raises(sp.CountedCopyError, match=": src must not be in SMEM"):
+    with pytest.raises(sp.errors.CountedCopyError, match=": src must not be in SMEM"):
         jax.make_jaxpr(call)(np.zeros(4, np.int32), np.zeros(4, np.int32))
 
 
 # Of two faults the first: the semaphores, the ends, where they lie, the device.
 ORDER = [
-    Case("kind, then ends", sp.WrongKindError, lambda k: sp.async_copy_counted(1, 2, k.dma0)),
-    Case("barrier", sp.WrongKindError, lambda k: sp.async_copy_counted(k.x, k.o, k.barrier0)),
-    Case("array", sp.NotScalarError, lambda k: sp.async_copy_counted(1, 2, k.regular1)),
+    Case(
+        "kind, then ends", sp.errors.WrongKindError, lambda k: sp.async_copy_counted(1, 2, k.dma0)
+    ),
+    Case(
+        "barrier", sp.errors.WrongKindError, lambda k: sp.async_copy_counted(k.x, k.o, k.barrier0)
+    ),
+    Case("array", sp.errors.NotScalarError, lambda k: sp.async_copy_counted(1, 2, k.regular1)),
     Case(
         "sending, then receiving",
-        sp.NotScalarError,
+        sp.errors.NotScalarError,
         lambda k: sp.async_remote_copy_counted(k.x, k.o, k.regular1, k.dma0, THERE),
     ),
     Case(
         "ends, then device",
-        sp.CopyMismatchError,
+        sp.errors.CopyMismatchError,
         lambda k: sp.async_remote_copy_counted(k.x, k.data.flat, k.regular0, k.regular0, "x"),
     ),
 ]
@@ -122,7 +128,7 @@ def test_smem_before_the_device() -> None:
     def body(x: Any, o: Any, sem: Any) -> None:
         sp.async_remote_copy_counted(x, o, sem, sem, 99)
 
-    with pytest.raises(sp.CountedCopyError):
+    with pytest.raises(sp.errors.CountedCopyError):
         call_with(body, SMEM, HBM)
 
 
@@ -139,10 +145,10 @@ def test_refused_under_interpret_params(op: str, place: str) -> None:
     def act(k: Kernel) -> None:
         PLACES[place](lambda: counting(k, op))(k)
 
-    with pytest.raises(sp.InterpretedCopyError) as info:
+    with pytest.raises(sp.errors.InterpretedCopyError) as info:
         trace(act, interpret=pltpu.InterpretParams())
-    assert_ours(info.value, sp.InterpretedCopyError)
-    with pltpu.force_tpu_interpret_mode(), pytest.raises(sp.InterpretedCopyError):
+    assert_ours(info.value, sp.errors.InterpretedCopyError)
+    with pltpu.force_tpu_interpret_mode(), pytest.raises(sp.errors.InterpretedCopyError):
         trace(act)
     trace(act, interpret=True)
     trace(act)
@@ -180,7 +186,7 @@ INDIRECT: dict[str, Act] = {
 
 @pytest.mark.parametrize("name", INDIRECT)
 def test_what_the_interpreter_does_otherwise(name: str) -> None:
-    with pytest.raises(sp.InterpretedCopyError):
+    with pytest.raises(sp.errors.InterpretedCopyError):
         trace(INDIRECT[name], interpret=pltpu.InterpretParams())
     trace(INDIRECT[name])
 
@@ -189,7 +195,7 @@ def test_raw_copies_that_count_are_refused_too() -> None:
     def act(k: Kernel) -> None:
         pltpu.make_async_copy(k.x, k.o, k.regular0.ref).start()
 
-    with pytest.raises(sp.InterpretedCopyError):
+    with pytest.raises(sp.errors.InterpretedCopyError):
         trace(act, interpret=pltpu.InterpretParams())
     trace(act)
 
@@ -205,7 +211,7 @@ def test_the_same_kernel_interpreted_and_not() -> None:
 
     for _ in range(2):
         call()
-        with pytest.raises(sp.InterpretedCopyError):
+        with pytest.raises(sp.errors.InterpretedCopyError):
             call(interpret=pltpu.InterpretParams())
 
 

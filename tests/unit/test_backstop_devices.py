@@ -36,7 +36,7 @@ CALLS: dict[str, Callable[[Kernel, Any], Any]] = {
 }
 NONE, ONE, TWO = MESHES  # x: 4; x: 2, y: 3
 Verdict = type[Exception] | None
-TYPE, VALUE = sp.DeviceIdTypeError, sp.DeviceIdError
+TYPE, VALUE = sp.errors.DeviceIdTypeError, sp.errors.DeviceIdError
 
 # name: what the id is, and the verdicts without a mesh, on one axis, on two
 ROWS: dict[str, tuple[Act, Verdict, Verdict, Verdict]] = {
@@ -151,15 +151,15 @@ CASES += [
 ]
 # Of two faults the first.
 FAULTS = [
-    Case("kind, then device", sp.WrongKindError, lambda k: sp.signal(k.dma0, device_id="x")),
+    Case("kind, then device", sp.errors.WrongKindError, lambda k: sp.signal(k.dma0, device_id="x")),
     Case(
         "ends, then device",
-        sp.CopyMismatchError,
+        sp.errors.CopyMismatchError,
         lambda k: sp.async_remote_copy(k.x, k.data.flat, k.dma0, k.dma0, "x"),
     ),
     Case(
         "receiving semaphore, then device",
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda k: sp.async_remote_copy(k.x, k.o, k.dma0, k.regular0, "x"),
     ),
 ]
@@ -209,5 +209,5 @@ def test_a_grid_axis_names_no_device() -> None:
         sp.signal(sem, device_id={"g": 2})
 
     call = sp.pallas_call(kernel, FLOATS, grid=(("g", 4),), scratch_shapes=(sp.semaphore(),))
-    with pytest.raises(sp.DeviceIdError, match=r"names the axis 'g' .* The axes are none"):
+    with pytest.raises(sp.errors.DeviceIdError, match=r"names the axis 'g' .* The axes are none"):
         jax.eval_shape(call, FLOATS)

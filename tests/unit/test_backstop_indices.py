@@ -25,29 +25,29 @@ from .helpers import (
 
 # name: (error, what makes the index, given the kernel and the size of the dimension)
 BAD: dict[str, tuple[type[Exception], Callable[[Kernel, int], Any]]] = {
-    "bool": (sp.IndexTypeError, lambda k, n: True),
-    "numpy bool": (sp.IndexTypeError, lambda k, n: np.bool_(False)),
-    "float": (sp.IndexTypeError, lambda k, n: 0.0),
-    "numpy float": (sp.IndexTypeError, lambda k, n: np.float32(0)),
-    "str": (sp.IndexTypeError, lambda k, n: "0"),
-    "None": (sp.IndexTypeError, lambda k, n: None),
-    "slice": (sp.IndexTypeError, lambda k, n: slice(0, 1)),
-    "ellipsis": (sp.IndexTypeError, lambda k, n: ...),
-    "pl.ds": (sp.IndexTypeError, lambda k, n: pl.ds(0, 1)),
-    "list": (sp.IndexTypeError, lambda k, n: [0]),
-    "tuple": (sp.IndexTypeError, lambda k, n: (0,)),
-    "numpy vector": (sp.IndexTypeError, lambda k, n: np.array([0])),
-    "traced float": (sp.IndexTypeError, lambda k, n: k.traced(jnp.float32)),
-    "traced bool": (sp.IndexTypeError, lambda k, n: k.traced(jnp.bool_)),
-    "traced vector": (sp.IndexTypeError, lambda k, n: k.traced(jnp.int32, (1,))),
-    "array": (sp.IndexTypeError, lambda k, n: k.x[...]),
-    "semaphore": (sp.IndexTypeError, lambda k, n: k.regular0),
-    "size": (sp.IndexRangeError, lambda k, n: n),
-    "below minus size": (sp.IndexRangeError, lambda k, n: -n - 1),
-    "2**31": (sp.IndexRangeError, lambda k, n: 2**31),
-    "2**70": (sp.IndexRangeError, lambda k, n: 2**70),
-    "numpy size": (sp.IndexRangeError, lambda k, n: np.int64(n)),
-    "numpy below minus size": (sp.IndexRangeError, lambda k, n: np.int8(-n - 1)),
+    "bool": (sp.errors.IndexTypeError, lambda k, n: True),
+    "numpy bool": (sp.errors.IndexTypeError, lambda k, n: np.bool_(False)),
+    "float": (sp.errors.IndexTypeError, lambda k, n: 0.0),
+    "numpy float": (sp.errors.IndexTypeError, lambda k, n: np.float32(0)),
+    "str": (sp.errors.IndexTypeError, lambda k, n: "0"),
+    "None": (sp.errors.IndexTypeError, lambda k, n: None),
+    "slice": (sp.errors.IndexTypeError, lambda k, n: slice(0, 1)),
+    "ellipsis": (sp.errors.IndexTypeError, lambda k, n: ...),
+    "pl.ds": (sp.errors.IndexTypeError, lambda k, n: pl.ds(0, 1)),
+    "list": (sp.errors.IndexTypeError, lambda k, n: [0]),
+    "tuple": (sp.errors.IndexTypeError, lambda k, n: (0,)),
+    "numpy vector": (sp.errors.IndexTypeError, lambda k, n: np.array([0])),
+    "traced float": (sp.errors.IndexTypeError, lambda k, n: k.traced(jnp.float32)),
+    "traced bool": (sp.errors.IndexTypeError, lambda k, n: k.traced(jnp.bool_)),
+    "traced vector": (sp.errors.IndexTypeError, lambda k, n: k.traced(jnp.int32, (1,))),
+    "array": (sp.errors.IndexTypeError, lambda k, n: k.x[...]),
+    "semaphore": (sp.errors.IndexTypeError, lambda k, n: k.regular0),
+    "size": (sp.errors.IndexRangeError, lambda k, n: n),
+    "below minus size": (sp.errors.IndexRangeError, lambda k, n: -n - 1),
+    "2**31": (sp.errors.IndexRangeError, lambda k, n: 2**31),
+    "2**70": (sp.errors.IndexRangeError, lambda k, n: 2**70),
+    "numpy size": (sp.errors.IndexRangeError, lambda k, n: np.int64(n)),
+    "numpy below minus size": (sp.errors.IndexRangeError, lambda k, n: np.int8(-n - 1)),
 }
 GOOD: dict[str, Callable[[Kernel, int], Any]] = {
     "0": lambda k, n: 0,
@@ -99,10 +99,10 @@ CASES += [
     for kind in KINDS
     for rank in RANKS[1:]
     for name, error, index in (
-        ("no index", sp.IndexTypeError, ()),
-        ("too many indices", sp.IndexRangeError, (0,) * (rank + 1)),
-        ("too many by far", sp.IndexRangeError, (0,) * 9),
-        ("too many and bad", sp.IndexRangeError, ("0",) * (rank + 1)),
+        ("no index", sp.errors.IndexTypeError, ()),
+        ("too many indices", sp.errors.IndexRangeError, (0,) * (rank + 1)),
+        ("too many by far", sp.errors.IndexRangeError, (0,) * 9),
+        ("too many and bad", sp.errors.IndexRangeError, ("0",) * (rank + 1)),
     )
 ]
 CASES += [  # each alone of its kind, so that no kind goes unseen
@@ -115,7 +115,7 @@ CASES += [  # each alone of its kind, so that no kind goes unseen
 CASES += [
     Case(
         f"dead {kind}{rank} by {name}",
-        sp.ScopeEndedError,
+        sp.errors.ScopeEndedError,
         lambda k, w=(kind, rank), i=index: k.dead(*w).at[i],
     )
     for kind in KINDS
@@ -123,8 +123,8 @@ CASES += [
     for name, index in (("0", 0), ("str", "0"), ("size", 99), ("no index", ()))
 ]
 CASES += [
-    Case("range, then type", sp.IndexRangeError, lambda k: k.dma2.at[2, "0"]),
-    Case("type, then range", sp.IndexTypeError, lambda k: k.dma2.at["0", 3]),
+    Case("range, then type", sp.errors.IndexRangeError, lambda k: k.dma2.at[2, "0"]),
+    Case("type, then range", sp.errors.IndexTypeError, lambda k: k.dma2.at["0", 3]),
 ]
 
 FORGED_LEAVES: dict[str, Any] = {
@@ -147,21 +147,21 @@ for kind in KINDS:
         CASES.append(
             Case(
                 f"{kind} array made to hold {name}, indexed and used",
-                sp.NotASemaphoreError,
+                sp.errors.NotASemaphoreError,
                 lambda k, kind=kind, make=make: USE[kind](forged(k, kind, 1, make(k))[0]),
             )
         )
         CASES.append(
             Case(
                 f"{kind} array made to hold {name}, iterated and used",
-                sp.NotASemaphoreError,
+                sp.errors.NotASemaphoreError,
                 lambda k, kind=kind, make=make: [
                     USE[kind](sem) for sem in forged(k, kind, 1, make(k))
                 ],
             )
         )
     for other in KINDS:
-        error = None if kind == other else sp.WrongKindError
+        error = None if kind == other else sp.errors.WrongKindError
         CASES.append(
             Case(
                 f"{kind} array made to hold a {other} array",

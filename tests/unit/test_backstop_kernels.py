@@ -73,7 +73,7 @@ def refused(error: type[Exception], act: Act, **options: Any) -> None:
 @pytest.mark.parametrize("params", [None, pltpu.CompilerParams()], ids=["none", "without id"])
 def test_barrier_without_id(place: str, barrier: str, params: Any) -> None:
     act = PLACES[place](BARRIERS[barrier])
-    refused(sp.MissingCollectiveIdError, act, compiler_params=params)
+    refused(sp.errors.MissingCollectiveIdError, act, compiler_params=params)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -87,7 +87,9 @@ def test_barrier_with_id(place: str, barrier: str, number: int) -> None:
 @pytest.mark.parametrize("number", [0, 7])
 def test_id_without_barrier(number: int) -> None:
     params = pltpu.CompilerParams(collective_id=number)
-    refused(sp.UnusedCollectiveIdError, lambda k: sp.signal(k.barrier0), compiler_params=params)
+    refused(
+        sp.errors.UnusedCollectiveIdError, lambda k: sp.signal(k.barrier0), compiler_params=params
+    )
 
 
 def test_id_without_barrier_where_allowed() -> None:
@@ -97,7 +99,9 @@ def test_id_without_barrier_where_allowed() -> None:
 
 def test_flag_does_not_excuse_the_id() -> None:
     params = pltpu.CompilerParams(allow_collective_id_without_custom_barrier=True)
-    refused(sp.MissingCollectiveIdError, lambda k: wait_for_barrier(), compiler_params=params)
+    refused(
+        sp.errors.MissingCollectiveIdError, lambda k: wait_for_barrier(), compiler_params=params
+    )
 
 
 @pytest.mark.parametrize("setting", ["yes", "override"])
@@ -111,7 +115,7 @@ def test_barrier_where_jax_assigns_the_id(setting: str) -> None:
         trace(lambda k: wait_for_barrier())
     finally:
         jax.config.update(name, before)
-    refused(sp.MissingCollectiveIdError, lambda k: wait_for_barrier())
+    refused(sp.errors.MissingCollectiveIdError, lambda k: wait_for_barrier())
 
 
 def test_same_kernel_on_other_terms() -> None:
@@ -126,7 +130,7 @@ def test_same_kernel_on_other_terms() -> None:
     with_id = pltpu.CompilerParams(collective_id=1)
     for _ in range(2):
         call(compiler_params=with_id)
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             call()
 
 
@@ -146,11 +150,11 @@ READS: dict[str, Act] = {
 
 @pytest.mark.parametrize("name", READS)
 def test_read_under_interpret_params(name: str) -> None:
-    refused(sp.InterpretedReadError, READS[name], interpret=pltpu.InterpretParams())
+    refused(sp.errors.InterpretedReadError, READS[name], interpret=pltpu.InterpretParams())
     with pltpu.force_tpu_interpret_mode():
-        refused(sp.InterpretedReadError, READS[name])
+        refused(sp.errors.InterpretedReadError, READS[name])
     with pltpu.force_tpu_interpret_mode():
-        refused(sp.InterpretedReadError, READS[name], interpret=True)
+        refused(sp.errors.InterpretedReadError, READS[name], interpret=True)
 
 
 @pytest.mark.parametrize("name", READS)
@@ -240,7 +244,7 @@ def test_semaphore_limit(name: str, count: int) -> None:
     with contextlib.ExitStack() as stack:
         if count >= 480:
             match = rf"holds {count} semaphores .* \[semaphore-limit\]$"
-            stack.enter_context(pytest.warns(sp.SemaphoreLimitWarning, match=match))
+            stack.enter_context(pytest.warns(sp.errors.SemaphoreLimitWarning, match=match))
         trace_call(call)
 
 
@@ -248,4 +252,4 @@ def test_semaphore_limit_warns_once() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trace_call(sp.pallas_call(scopes(), FLOATS, scratch_shapes=(sp.semaphore(500),)))
-    assert [w.category for w in caught] == [sp.SemaphoreLimitWarning]
+    assert [w.category for w in caught] == [sp.errors.SemaphoreLimitWarning]

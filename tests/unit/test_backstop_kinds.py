@@ -10,7 +10,7 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
-from safepallas import _kinds
+from safepallas._semaphores import kinds as _kinds
 
 from .helpers import (
     CLASSES,
@@ -145,25 +145,25 @@ FORGERIES = (("handle", 0, unflattened), ("array", 1, mapped))
 
 def intruders(allowed: tuple[str, ...]) -> list[Case]:
     """Everything that may stand in a semaphore's place, and the error it deserves there."""
-    cases = [Case(name, sp.NotASemaphoreError, make) for name, make in NO_HANDLES.items()]
+    cases = [Case(name, sp.errors.NotASemaphoreError, make) for name, make in NO_HANDLES.items()]
     for kind in KINDS:
-        wrong = None if kind in allowed else sp.WrongKindError
+        wrong = None if kind in allowed else sp.errors.WrongKindError
         for rank in RANKS:
-            error = wrong or (sp.NotScalarError if rank else None)
+            error = wrong or (sp.errors.NotScalarError if rank else None)
             cases.append(Case(f"{kind} of rank {rank}", error, lambda k, w=(kind, rank): k.sem(*w)))
             cases.append(
                 Case(
                     f"dead {kind} of rank {rank}",
-                    sp.ScopeEndedError,
+                    sp.errors.ScopeEndedError,
                     lambda k, w=(kind, rank): k.dead(*w),
                 )
             )
         for leaf, (held, rank, make) in LEAVES.items():
             for of, own_rank, forge in FORGERIES:
                 # An array that holds one semaphore of its kind is what `jax.vmap` makes of it.
-                error = wrong or (sp.NotScalarError if rank else None)
+                error = wrong or (sp.errors.NotScalarError if rank else None)
                 if held != kind:
-                    error = sp.WrongKindError if held else sp.NotASemaphoreError
+                    error = sp.errors.WrongKindError if held else sp.errors.NotASemaphoreError
                 cases.append(
                     Case(
                         f"{kind} {of} made to hold {leaf}",
@@ -191,7 +191,7 @@ CASES = [
 def test_intruder(case: Case) -> None:
     op, arg, _ = case.name.split("-", 2)
     error = judge(case)
-    if isinstance(error, sp.ScopeEndedError):
+    if isinstance(error, sp.errors.ScopeEndedError):
         assert str(error).startswith(f"{op}: ")
     elif error is not None:
         assert str(error).startswith(f"{op}: {arg} must be ")

@@ -53,9 +53,9 @@ BUFFERS = {"vmem": sp.vmem, "smem": sp.smem}
 
 
 def refused(make: Callable[[], Any]) -> None:
-    with pytest.raises(sp.SpecError) as info:
+    with pytest.raises(sp.errors.SpecError) as info:
         make()
-    assert_ours(info.value, sp.SpecError)
+    assert_ours(info.value, sp.errors.SpecError)
 
 
 @pytest.mark.parametrize("size", BAD_SIZES)
@@ -309,7 +309,7 @@ CASES = [
     *(
         Case(
             f"adopt {name} as {other}",
-            None if name == other else sp.AdoptError,
+            None if name == other else sp.errors.AdoptError,
             lambda k, make=make, spec=spec: sp.adopt(make(k), spec()),
         )
         for name, (make, _) in ADOPTABLE.items()
@@ -318,7 +318,7 @@ CASES = [
     *(
         Case(
             f"adopt {name} as {kind}{rank}",
-            sp.AdoptError,
+            sp.errors.AdoptError,
             lambda k, make=make, w=(kind, rank): sp.adopt(make(k), request(*w)),
         )
         for name, make in NEVER_ADOPTED.items()
@@ -326,25 +326,33 @@ CASES = [
         for rank in (0, 1)
     ),
     *(
-        Case(f"adopt as {name}", sp.SpecError, lambda k, spec=spec: sp.adopt(k.dma0.ref, spec(k)))
+        Case(
+            f"adopt as {name}",
+            sp.errors.SpecError,
+            lambda k, spec=spec: sp.adopt(k.dma0.ref, spec(k)),
+        )
         for name, spec in NO_SPECS.items()
     ),
     *(
         Case(
             f"adopt a {kind} handle as {other}",
-            None if kind == other else sp.AdoptError,
+            None if kind == other else sp.errors.AdoptError,
             lambda k, kind=kind, other=other: sp.adopt(k.sem(kind), request(other, 0)),
         )
         for kind in KINDS
         for other in KINDS
     ),
-    Case("adopt another size", sp.AdoptError, lambda k: sp.adopt(k.dma1.ref, sp.dma_semaphore(3))),
+    Case(
+        "adopt another size",
+        sp.errors.AdoptError,
+        lambda k: sp.adopt(k.dma1.ref, sp.dma_semaphore(3)),
+    ),
     Case(
         "adopt another space of sizes",
-        sp.AdoptError,
+        sp.errors.AdoptError,
         lambda k: sp.adopt(k.dma2.ref, sp.dma_semaphore(3, 2)),
     ),
-    Case("no spec, then no ref", sp.SpecError, lambda k: sp.adopt(None, None)),
+    Case("no spec, then no ref", sp.errors.SpecError, lambda k: sp.adopt(None, None)),
 ]
 
 

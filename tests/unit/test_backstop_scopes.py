@@ -81,25 +81,25 @@ LEAKS: dict[str, Act] = {
 
 CASES = [
     *(
-        Case(f"signal {name}", sp.ScopeEndedError, lambda k, make=make: sp.signal(make(k)))
+        Case(f"signal {name}", sp.errors.ScopeEndedError, lambda k, make=make: sp.signal(make(k)))
         for name, make in LEAKS.items()
     ),
     *(
-        Case(f"wait {name}", sp.ScopeEndedError, lambda k, make=make: sp.wait(make(k)))
+        Case(f"wait {name}", sp.errors.ScopeEndedError, lambda k, make=make: sp.wait(make(k)))
         for name, make in LEAKS.items()
     ),
     *(
-        Case(f"read {name}", sp.ScopeEndedError, lambda k, make=make: sp.read(make(k)))
+        Case(f"read {name}", sp.errors.ScopeEndedError, lambda k, make=make: sp.read(make(k)))
         for name, make in LEAKS.items()
     ),
     *(
-        Case(f"ref of {name}", sp.ScopeEndedError, lambda k, make=make: make(k).ref)
+        Case(f"ref of {name}", sp.errors.ScopeEndedError, lambda k, make=make: make(k).ref)
         for name, make in LEAKS.items()
     ),
     *(
         Case(
             f"adopt {name}",
-            sp.ScopeEndedError,
+            sp.errors.ScopeEndedError,
             lambda k, make=make: sp.adopt(make(k), sp.semaphore()),
         )
         for name, make in LEAKS.items()
@@ -107,7 +107,7 @@ CASES = [
     *(
         Case(
             f"{use} a dead array of {kind}{rank}",
-            sp.ScopeEndedError,
+            sp.errors.ScopeEndedError,
             lambda k, w=(kind, rank), act=act: act(k.dead(*w)),
         )
         for kind in KINDS
@@ -123,7 +123,7 @@ CASES = [
     *(
         Case(
             f"{method} of a local copy",
-            sp.ScopeEndedError,
+            sp.errors.ScopeEndedError,
             lambda k, method=method: getattr(local(k), method)(),
         )
         for method in ("start", "wait")
@@ -131,7 +131,7 @@ CASES = [
     *(
         Case(
             f"{method} of a remote copy, {dead} dead",
-            sp.ScopeEndedError,
+            sp.errors.ScopeEndedError,
             lambda k, method=method, dead=dead: getattr(remote(k, dead), method)(),
         )
         for method in ("start", "wait", "wait_send", "wait_recv")
@@ -139,16 +139,18 @@ CASES = [
     ),
     Case(
         "start of a dead copy with a bad option",
-        sp.ScopeEndedError,
+        sp.errors.ScopeEndedError,
         lambda k: local(k).start(priority=-1),
     ),
-    Case("wait_bytes", sp.ScopeEndedError, lambda k: sp.wait_bytes(k.dead("dma"), k.x)),
+    Case("wait_bytes", sp.errors.ScopeEndedError, lambda k: sp.wait_bytes(k.dead("dma"), k.x)),
     Case(
         "field of a Scratch",
-        sp.ScopeEndedError,
+        sp.errors.ScopeEndedError,
         lambda k: sp.wait_bytes(leak(lambda group: group, Group).one, k.x),
     ),
-    Case("array of a Scratch", sp.ScopeEndedError, lambda k: leak(lambda g: g, Group).many[0]),
+    Case(
+        "array of a Scratch", sp.errors.ScopeEndedError, lambda k: leak(lambda g: g, Group).many[0]
+    ),
     # The scope around is alive, the one inside is not, and the other way round.
     Case("inner alive", None, lambda k: sp.run_scoped(sp.signal, sp.semaphore())),
     Case(
@@ -170,7 +172,7 @@ CASES = [
     Case("under pl.when", None, lambda k: pl.when(k.x[0, 0] > 0)(lambda: sp.signal(k.regular0))),
     Case(
         "dead under pl.when",
-        sp.ScopeEndedError,
+        sp.errors.ScopeEndedError,
         lambda k: pl.when(k.x[0, 0] > 0)(lambda: sp.signal(k.dead("regular"))),
     ),
 ]
@@ -227,13 +229,13 @@ AFTER_KERNEL: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("use", AFTER_KERNEL)
 def test_after_the_kernel(use: str, leaked: dict[str, Any]) -> None:
-    with pytest.raises(sp.ScopeEndedError, match="kernel 'kernel'"):
+    with pytest.raises(sp.errors.ScopeEndedError, match="kernel 'kernel'"):
         AFTER_KERNEL[use](leaked)
 
 
 @pytest.mark.parametrize("use", [use for use in AFTER_KERNEL if use != "ref"])
 def test_in_the_next_kernel(use: str, leaked: dict[str, Any]) -> None:
-    with pytest.raises(sp.ScopeEndedError, match="kernel 'kernel'"):
+    with pytest.raises(sp.errors.ScopeEndedError, match="kernel 'kernel'"):
         trace(lambda k: AFTER_KERNEL[use](leaked | {"x": k.x}))
 
 
@@ -246,7 +248,7 @@ def test_after_a_kernel_that_failed() -> None:
 
     with pytest.raises(KeyError):
         trace(act)
-    with pytest.raises(sp.ScopeEndedError):
+    with pytest.raises(sp.errors.ScopeEndedError):
         sp.signal(leaked[0])
     trace(lambda k: sp.signal(k.regular0))
 
@@ -263,5 +265,5 @@ def test_leak_from_one_branch_into_another() -> None:
 
         sp.signal(leaked[0])
 
-    with pytest.raises(sp.ScopeEndedError, match="run_scoped"):
+    with pytest.raises(sp.errors.ScopeEndedError, match="run_scoped"):
         jax.make_jaxpr(sp.pallas_call(kernel, FLOATS))(jnp.zeros(FLOATS.shape))

@@ -85,46 +85,63 @@ def case(op: str, call: Call, name: str, error: type[Exception] | None, make: Ac
 
 CASES = [
     *(
-        case(op, call, name, sp.AmountTypeError, make)
+        case(op, call, name, sp.errors.AmountTypeError, make)
         for op, call in (CALLS | CORE).items()
         for name, make in NO_INTEGERS.items()
     ),
-    *(case(op, call, "None", sp.AmountTypeError, lambda k: None) for op, call in CALLS.items()),
     *(
-        case(op, call, name, sp.AmountRangeError, lambda k, value=value: value)
+        case(op, call, "None", sp.errors.AmountTypeError, lambda k: None)
+        for op, call in CALLS.items()
+    ),
+    *(
+        case(op, call, name, sp.errors.AmountRangeError, lambda k, value=value: value)
         for op, call in CALLS.items()
         for name, value in NEVER_IN_RANGE.items()
     ),
     *(
-        case(op, call, name, sp.AmountTypeError, lambda k, value=value: value)
+        case(op, call, name, sp.errors.AmountTypeError, lambda k, value=value: value)
         for op, call in CORE.items()
         for name, value in NEVER_IN_RANGE.items()
     ),
     # Nothing to wait for; a signal of nothing is what `jnp.where(last, 0, 1)` gives.
     *(
-        case(op, call, name, None if "signal" in op else sp.AmountRangeError, lambda k, z=zero: z)
+        case(
+            op,
+            call,
+            name,
+            None if "signal" in op else sp.errors.AmountRangeError,
+            lambda k, z=zero: z,
+        )
         for op, call in CALLS.items()
         for name, zero in (("0", 0), ("numpy 0", np.int32(0)))
     ),
     # Of two faults the first: kind, shape, amount, device, core.
-    Case("kind, then amount", sp.WrongKindError, lambda k: sp.signal(k.dma0, 1.5)),
-    Case("kind, then range", sp.WrongKindError, lambda k: sp.wait(k.dma0, 0)),
-    Case("array, then amount", sp.NotScalarError, lambda k: sp.signal(k.regular1, True)),
-    Case("kind, then array", sp.WrongKindError, lambda k: sp.signal(k.dma1, True)),
-    Case("dead, then kind", sp.ScopeEndedError, lambda k: sp.signal(k.dead("dma"), True)),
-    Case("dead, then array", sp.ScopeEndedError, lambda k: sp.wait(k.dead("regular", 1), -1)),
-    Case("no handle, then amount", sp.NotASemaphoreError, lambda k: sp.wait(k.regular0.ref, -1)),
+    Case("kind, then amount", sp.errors.WrongKindError, lambda k: sp.signal(k.dma0, 1.5)),
+    Case("kind, then range", sp.errors.WrongKindError, lambda k: sp.wait(k.dma0, 0)),
+    Case("array, then amount", sp.errors.NotScalarError, lambda k: sp.signal(k.regular1, True)),
+    Case("kind, then array", sp.errors.WrongKindError, lambda k: sp.signal(k.dma1, True)),
+    Case("dead, then kind", sp.errors.ScopeEndedError, lambda k: sp.signal(k.dead("dma"), True)),
     Case(
-        "amount, then device", sp.AmountRangeError, lambda k: sp.signal(k.regular0, -1, device_id=9)
+        "dead, then array", sp.errors.ScopeEndedError, lambda k: sp.wait(k.dead("regular", 1), -1)
+    ),
+    Case(
+        "no handle, then amount",
+        sp.errors.NotASemaphoreError,
+        lambda k: sp.wait(k.regular0.ref, -1),
+    ),
+    Case(
+        "amount, then device",
+        sp.errors.AmountRangeError,
+        lambda k: sp.signal(k.regular0, -1, device_id=9),
     ),
     Case(
         "amount, then core",
-        sp.AmountRangeError,
+        sp.errors.AmountRangeError,
         lambda k: sp.signal(k.regular0, -1, core_index="0"),
     ),
     Case(
         "device, then core",
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda k: sp.signal(k.regular0, device_id=9, core_index="0"),
     ),
 ]

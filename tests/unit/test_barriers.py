@@ -16,7 +16,7 @@ import safepallas as sp
 from .helpers import FLOATS, MESHES, Case, assert_ours, equations, judge, table, trace_call
 
 PARAMS = pltpu.CompilerParams(collective_id=7)
-TYPE, VALUE = sp.AxisTypeError, sp.AxisError
+TYPE, VALUE = sp.errors.AxisTypeError, sp.errors.AxisError
 
 WRONG: dict[str, tuple[type[Exception], Any]] = {
     "int": (TYPE, 0),
@@ -76,7 +76,7 @@ CASES = [
     # Of two faults the first.
     Case(
         "semaphore, then axis",
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda k: sp.core_barrier(k.dma0, core_axis_name=1),
     ),
 ]
@@ -121,20 +121,20 @@ BARRIERS: dict[str, Body] = {
 @pytest.mark.parametrize("name", BARRIERS)
 def test_collective_id_is_needed_whatever_the_size(name: str, size: int) -> None:
     over(call_of(BARRIERS[name]), x=size)
-    with pytest.raises(sp.MissingCollectiveIdError, match=r"test_barriers\.py:"):
+    with pytest.raises(sp.errors.MissingCollectiveIdError, match=r"test_barriers\.py:"):
         over(call_of(BARRIERS[name], compiler_params=None), x=size)
 
 
 @pytest.mark.parametrize("name", BARRIERS)
 def test_outside_a_kernel(name: str) -> None:
-    with pytest.raises(sp.NotInKernelError):
+    with pytest.raises(sp.errors.NotInKernelError):
         BARRIERS[name]()
 
     def no_kernel(x: Any) -> Any:
         BARRIERS[name]()
         return x
 
-    with pytest.raises(sp.NotInKernelError):
+    with pytest.raises(sp.errors.NotInKernelError):
         over(no_kernel, x=2)
 
 
@@ -151,7 +151,7 @@ def test_in_a_kernel_of_raw_pallas(name: str) -> None:
 def test_an_axis_that_shard_map_leaves_out() -> None:
     """A device does not know where it is along it."""
     mesh = MESHES["two axes"]
-    for axis, error in (("x", None), ("y", sp.AxisError)):
+    for axis, error in (("x", None), ("y", sp.errors.AxisError)):
         call = call_of(lambda axis=axis: sp.barrier_all(axis))
         fn: Any = jax.shard_map(
             call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False
@@ -218,9 +218,9 @@ def test_mixed(name: str, sizes: tuple[int, int]) -> None:
             first()
             second()
 
-        with pytest.raises(sp.MixedBarriersError) as info:
+        with pytest.raises(sp.errors.MixedBarriersError) as info:
             over(call_of(body), x=sizes[0], y=sizes[1])
-        assert_ours(info.value, sp.MixedBarriersError)
+        assert_ours(info.value, sp.errors.MixedBarriersError)
         assert str(info.value).count("test_barriers.py:") == 3  # the kernel, the two uses
 
 
@@ -243,7 +243,7 @@ def test_axes_of_size_one_do_not_count() -> None:
 def test_jitted_helper_is_seen_in_every_kernel() -> None:
     """JAX traces it once; what it does is read off the equations each time."""
     over(call_of(jitted), x=2, y=2)
-    with pytest.raises(sp.MixedBarriersError):
+    with pytest.raises(sp.errors.MixedBarriersError):
         over(call_of(lambda: (jitted(), Y())[0]), x=2, y=2)
     over(call_of(lambda: (jitted(), X())[0]), x=2, y=2)
 
@@ -259,7 +259,7 @@ def test_scoped_semaphores_are_counted() -> None:
             kernel, FLOATS, scratch_shapes=(sp.semaphore(held),), compiler_params=PARAMS
         )
         if warns:
-            with pytest.warns(sp.SemaphoreLimitWarning, match="480"):
+            with pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
                 over(call, x=6)
         else:
             over(call, x=6)
@@ -287,5 +287,5 @@ def test_under_vmap_of_a_named_axis(mesh: str) -> None:
     def fn(x: Any) -> Any:
         return call(x[None])[0]
 
-    with pytest.raises(sp.AxisError, match="'v'"):
+    with pytest.raises(sp.errors.AxisError, match="'v'"):
         trace_call(fn, mesh)

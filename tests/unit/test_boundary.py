@@ -55,9 +55,9 @@ def call(kernel: Callable[..., None], scratch: Any = (), **options: Any) -> Any:
 
 
 def refused(kernel: Callable[..., None], scratch: Any = (), parameter: str = "s") -> None:
-    with pytest.raises(sp.AnnotationError) as info:
+    with pytest.raises(sp.errors.AnnotationError) as info:
         call(kernel, scratch)
-    assert_ours(info.value, sp.AnnotationError)
+    assert_ours(info.value, sp.errors.AnnotationError)
     assert f"parameter {parameter!r} is annotated" in str(info.value)
 
 

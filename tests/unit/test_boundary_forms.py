@@ -30,9 +30,9 @@ def call(kernel: Callable[..., None], scratch: Any = (), **options: Any) -> Any:
 
 
 def refused(kernel: Callable[..., None], scratch: Any = (), parameter: str = "s") -> None:
-    with pytest.raises(sp.AnnotationError) as info:
+    with pytest.raises(sp.errors.AnnotationError) as info:
         call(kernel, scratch)
-    assert_ours(info.value, sp.AnnotationError)
+    assert_ours(info.value, sp.errors.AnnotationError)
     assert f"parameter {parameter!r} is annotated" in str(info.value)
 
 
@@ -152,7 +152,7 @@ def test_semaphore_that_no_request_of_ours_made() -> None:
     grid_spec = pltpu.PrefetchScalarGridSpec(
         num_scalar_prefetch=0, grid=(1,), scratch_shapes=[pltpu.SemaphoreType.REGULAR]
     )
-    with pytest.raises(sp.AnnotationError, match="'s' is annotated DmaSemaphore"):
+    with pytest.raises(sp.errors.AnnotationError, match="'s' is annotated DmaSemaphore"):
         call(plain, grid_spec=grid_spec)
     refused(plain, (pltpu.SemaphoreType.REGULAR,))
     call(plain, (pltpu.SemaphoreType.DMA,))

@@ -7,22 +7,22 @@ import sys
 import pytest
 
 import safepallas as sp
-from safepallas import _explain
-from safepallas.verify._command import SAFE, USAGE, main
+from safepallas._errors import explain as _explain
+from safepallas._verify.command_line import SAFE, USAGE, main
 
 from .test_messages import CODES, subclasses
 
 Capture = pytest.CaptureFixture[str]
 
 WRONG_KIND = """\
-[wrong-kind] safepallas.WrongKindError(SemaphoreError, TypeError)
+[wrong-kind] safepallas.errors.WrongKindError(SemaphoreError, TypeError)
 
 A semaphore of one kind was passed to an operation of another.
 
 Copies add bytes to DMA semaphores; signals and waits count on regular and barrier ones. Give a
 copy `dma_semaphore()` and wait with ``copy.wait()`` or `wait_bytes`; signal a `semaphore()`.
 
-With a kernel that raises it, and its mend: errors/wrong-kind.html in the documentation.
+With a kernel that raises it, and its fix: errors/wrong-kind.html in the documentation.
 """
 
 
@@ -34,13 +34,13 @@ def test_it_explains_a_code(asked: str, capsys: Capture) -> None:
 
 def test_as_a_traceback_names_it() -> None:
     """What Python prints before the colon may be asked for as it is."""
-    name = f"{sp.WrongKindError.__module__}.{sp.WrongKindError.__qualname__}"
-    assert name == "safepallas.WrongKindError"
+    name = f"{sp.errors.WrongKindError.__module__}.{sp.errors.WrongKindError.__qualname__}"
+    assert name == "safepallas.errors.WrongKindError"
     assert _explain.explain(name) == WRONG_KIND.rstrip()
 
 
 def test_it_knows_every_code() -> None:
-    warnings = {sp.SemaphoreLimitWarning, sp.JaxVersionWarning}
+    warnings = {sp.errors.SemaphoreLimitWarning, sp.errors.JaxVersionWarning}
     assert set(_explain.CLASSES.values()) == subclasses(sp.SemaphoreError) | warnings
     assert {*CODES, "semaphore-error", "semaphore-limit", "jax-version"} == set(_explain.CLASSES)
 
@@ -53,7 +53,7 @@ def test_every_class_says_why_and_what_to_do(code: str) -> None:
     assert "\n" not in what
     assert len(why) > 50
     text = _explain.explain(code)
-    assert text.startswith(f"[{code}] safepallas.{cls.__name__}(")
+    assert text.startswith(f"[{code}] safepallas.errors.{cls.__name__}(")
     assert why in text
 
 
@@ -69,8 +69,8 @@ def test_the_base_leads_to_all(capsys: Capture) -> None:
         ("device", "Near to it: device-id, device-id-type."),
         ("WrongKind", "Near to it: wrong-kind."),
         ("[index-rang]", "Near to it: index-range"),
-        ("xyz", "There are: semaphore-error, not-a-semaphore, scope-ended, wrong-kind,"),
-        ("", "There are: semaphore-error, not-a-semaphore,"),
+        ("xyz", "There are: semaphore-error, foreign-semaphore,"),
+        ("", "There are: semaphore-error,"),
     ],
 )
 def test_a_code_that_is_none(asked: str, near: str, capsys: Capture) -> None:

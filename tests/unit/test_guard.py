@@ -16,7 +16,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
-from safepallas import _guard, testing
+from safepallas import testing
+from safepallas._guard import guard as _guard
 
 from . import core_meshes
 from .helpers import FLOATS, trace_call
@@ -81,7 +82,7 @@ def test_it_is_put_back_after_an_error() -> None:
 
 def test_it_is_put_back_after_a_finding() -> None:
     before = public()
-    with pytest.raises(sp.AmountTypeError), testing.guard_raw_pallas():
+    with pytest.raises(sp.errors.AmountTypeError), testing.guard_raw_pallas():
         trace(wrong, REGULAR)
     assert public() == before
     trace(wrong, REGULAR)  # raw Pallas again, which takes it
@@ -104,7 +105,7 @@ def test_old_names_on_pltpu() -> None:
     if old is None:
         assert jax.__version__ >= "0.12"
         return
-    with testing.guard_raw_pallas(), pytest.raises(sp.AmountTypeError):
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.AmountTypeError):
         trace(lambda x, o, sem: pltpu.semaphore_signal(sem, 1.9), REGULAR)  # type: ignore
     assert "semaphore_signal" not in vars(pltpu)
 
@@ -121,7 +122,7 @@ def test_what_modules_have_imported_by_name(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "code_of_a_user", theirs)
     with testing.guard_raw_pallas():
         assert theirs.tell is pl.semaphore_signal is not signal
-        with pytest.raises(sp.AmountTypeError):
+        with pytest.raises(sp.errors.AmountTypeError):
             trace(lambda x, o, sem: theirs.tell(sem, 1.9), REGULAR)
         vars(theirs)["imported_under_guard"] = pl.semaphore_wait
     assert theirs.tell is signal
@@ -156,7 +157,7 @@ def test_nested_guards() -> None:
         trace(correct, REGULAR)
         with testing.guard_raw_pallas() as inner:
             trace(correct, REGULAR)
-        with pytest.raises(sp.AmountTypeError):
+        with pytest.raises(sp.errors.AmountTypeError):
             trace(wrong, REGULAR)
     assert inner.checked == {"pallas_call": 1, "semaphore_signal": 1, "semaphore_wait": 1}
     assert outer.checked == {"pallas_call": 3, "semaphore_signal": 2, "semaphore_wait": 2}
@@ -185,7 +186,7 @@ def test_guards_of_two_threads_that_overlap() -> None:
         assert entered.wait(60)
     left.set()
     thread.join(60)
-    assert [type(error) for error in found] == [sp.AmountTypeError]
+    assert [type(error) for error in found] == [sp.errors.AmountTypeError]
     assert public() == before
 
 
@@ -222,7 +223,7 @@ def test_what_jax_has_traced_before_is_traced_again(wrap: Any) -> None:
     x = jnp.zeros(FLOATS.shape, FLOATS.dtype)
     jax.eval_shape(fn, x)
     jax.eval_shape(fn, x)
-    with testing.guard_raw_pallas(), pytest.raises(sp.AmountTypeError):
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.AmountTypeError):
         jax.eval_shape(fn, x)
     jax.eval_shape(fn, x)
 
@@ -235,7 +236,7 @@ def test_what_was_compiled_before_is_traced_again() -> None:
     fn = jax.jit(call(kernel, REGULAR, interpret=True))
     x = jnp.ones(FLOATS.shape, FLOATS.dtype)
     assert np.array_equal(fn(x), x)
-    with testing.guard_raw_pallas(), pytest.raises(sp.AmountTypeError):
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.AmountTypeError):
         fn(x)
     assert np.array_equal(fn(x), x)
 
@@ -264,103 +265,103 @@ def body_of(act: Callable[..., Any]) -> Callable[..., None]:
 
 FOUND: dict[str, tuple[type[Exception], Callable[..., Any]]] = {
     "an index counted from the end": (
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[-1, 0]),
     ),
     "an index of a view of a view": (
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[1].at[3]),
     ),
     "an index that is a constant of the trace": (
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[jnp.int32(2), 0]),
     ),
     "an index of a slice": (
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[pl.ds(1, 1), 2].at[1]),
     ),
     "a read out of bounds": (
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda x, o, ready, done, sems: pl.semaphore_read(sems.at[0, 3]),
     ),
     "an array of indices": (
-        sp.NotScalarError,
+        sp.errors.NotScalarError,
         lambda x, o, ready, done, sems: pl.semaphore_wait(sems.at[jnp.array([0, 1]), 0]),
     ),
     "a barrier of cores on a DMA semaphore": (
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda x, o, ready, done, sems: pltpu.core_barrier(done, core_axis_name="x"),
     ),
     "a bool as a core": (
-        sp.AmountTypeError,
+        sp.errors.AmountTypeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(ready, core_index=True),
     ),
     "sync_copy between shapes, in a tree": (
-        sp.CopyMismatchError,
+        sp.errors.CopyMismatchError,
         lambda x, o, ready, done, sems: pltpu.sync_copy([x, x.at[0]], [o, o]),
     ),
     "sync_copy of an array": (
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda x, o, ready, done, sems: pltpu.sync_copy(x[...], o),
     ),
     "priority of a started copy": (
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, ready, done, sems: pltpu.async_copy(x, o, done, priority=2),
     ),
     "priority of a remote copy": (
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
             x, o, done, done, {"x": 1}
         ).start(1),
     ),
     "add of a copy": (
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, ready, done, sems: pltpu.make_async_copy(x, o, done).start(
             add=1  # type: ignore[arg-type]
         ),
     ),
     "a remote copy that counts at one end": (
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, ready, {"x": 1}),
     ),
     "a remote copy without a semaphore": (
-        sp.NotASemaphoreError,
+        sp.errors.NotASemaphoreError,
         lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, None, {"x": 1}),
     ),
     "waiting for the bytes of a counted copy": (
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda x, o, ready, done, sems: pltpu.async_copy(x, o, ready).wait(),
     ),
     "a logical id out of range": (
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(
             ready, device_id=6, device_id_type=pl.DeviceIdType.LOGICAL
         ),
     ),
     "a logical id below zero": (
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
             x, o, done, done, -1, pl.DeviceIdType.LOGICAL
         ),
     ),
     "a logical id that is a bool": (
-        sp.DeviceIdTypeError,
+        sp.errors.DeviceIdTypeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(
             ready, device_id=True, device_id_type=pl.DeviceIdType.LOGICAL
         ),
     ),
     "coordinates as a logical id": (
-        sp.DeviceIdTypeError,
+        sp.errors.DeviceIdTypeError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(
             ready, device_id=(0, 1), device_id_type=pl.DeviceIdType.LOGICAL
         ),
     ),
     "coordinates in a list": (
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id=[0, 3]),
     ),
     "a joint axis out of range": (
-        sp.DeviceIdError,
+        sp.errors.DeviceIdError,
         lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id={("x", "y"): 6}),
     ),
 }
@@ -381,7 +382,7 @@ def test_counted_copies_do_not_touch_smem() -> None:
     def kernel(x: Any, o: Any, sem: Any, small: Any) -> None:
         pltpu.async_copy(small, small, sem)
 
-    with testing.guard_raw_pallas(), pytest.raises(sp.CountedCopyError):
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.CountedCopyError):
         trace(kernel, REGULAR, pltpu.SMEM((8,), jnp.int32))
 
 
@@ -393,7 +394,7 @@ def test_a_semaphore_of_another_kernel() -> None:
 
     with testing.guard_raw_pallas():
         trace(lambda x, o, sem: kept.append(sem), REGULAR)
-        with pytest.raises(sp.ScopeEndedError, match="an unknown scope"):
+        with pytest.raises(sp.errors.ScopeEndedError, match="an unknown scope"):
             trace(second)
 
 
@@ -405,7 +406,10 @@ def test_scopes_of_a_decorator_and_of_partials() -> None:
 
         body(x)
 
-    with testing.guard_raw_pallas() as guard, pytest.raises(sp.IndexRangeError, match="'parts'"):
+    with (
+        testing.guard_raw_pallas() as guard,
+        pytest.raises(sp.errors.IndexRangeError, match="'parts'"),
+    ):
         trace(kernel)
     assert guard.checked == {"pallas_call": 1, "with_scoped": 1}
 
@@ -418,9 +422,9 @@ def test_names_of_nested_scratch_and_of_scratch_by_keyword() -> None:
         pl.semaphore_signal(later, True)
 
     with testing.guard_raw_pallas():
-        with pytest.raises(sp.AmountTypeError, match=r'"sems\[\'a\'\]\[0\]"'):
+        with pytest.raises(sp.errors.AmountTypeError, match=r'"sems\[\'a\'\]\[0\]"'):
             trace(nested, {"a": [REGULAR]})
-        with pytest.raises(sp.AmountTypeError, match="'later'"):
+        with pytest.raises(sp.errors.AmountTypeError, match="'later'"):
             trace_call(
                 pl.pallas_call(by_keyword, FLOATS, scratch_shapes={"later": REGULAR}), "no mesh"
             )
@@ -434,9 +438,11 @@ def test_the_barrier_and_what_passed_through_a_loop_have_names() -> None:
         jax.lax.fori_loop(0, 2, lambda i, s: [pl.semaphore_signal(s, True), s][1], sem)
 
     with testing.guard_raw_pallas():
-        with pytest.raises(sp.AmountTypeError, match=r"'barrier' \(pltpu.get_barrier_semaphore"):
+        with pytest.raises(
+            sp.errors.AmountTypeError, match=r"'barrier' \(pltpu.get_barrier_semaphore"
+        ):
             trace(barrier)
-        with pytest.raises(sp.AmountTypeError, match=r"'semaphore' \(a raw Pallas ref\)"):
+        with pytest.raises(sp.errors.AmountTypeError, match=r"'semaphore' \(a raw Pallas ref\)"):
             trace(loop, REGULAR)
 
 
@@ -448,13 +454,13 @@ def test_kernels_on_meshes_of_cores_are_audited() -> None:
         pl.semaphore_signal(sems.at[0])
 
     with testing.guard_raw_pallas():
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             trace_call(pl.kernel(kernel, FLOATS, mesh=core_meshes.tensor()), "no mesh")
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             trace_call(pl.kernel(out_type=FLOATS, mesh=core_meshes.tensor())(kernel), "no mesh")
         scratch = [REGULAR((480,))]
         fn = pl.kernel(many, FLOATS, mesh=core_meshes.tensor(), scratch_types=scratch)
-        with pytest.warns(sp.SemaphoreLimitWarning, match="480"):
+        with pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
             trace_call(fn, "no mesh")
 
 
@@ -470,7 +476,7 @@ def test_a_vector_subcore_has_room_for_few() -> None:
 
     with testing.guard_raw_pallas():
         core_meshes.on_sparse_cores(lambda: call(20))()
-        with pytest.warns(sp.SemaphoreLimitWarning, match="26"):
+        with pytest.warns(sp.errors.SemaphoreLimitWarning, match="26"):
             core_meshes.on_sparse_cores(lambda: call(26))()
 
 
@@ -479,7 +485,7 @@ def test_scratch_in_a_grid_spec_is_counted() -> None:
         pl.run_scoped(lambda more: pl.semaphore_signal(more.at[0]), REGULAR((40,)))
 
     spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=0, scratch_shapes=[REGULAR((440,))])
-    with testing.guard_raw_pallas(), pytest.warns(sp.SemaphoreLimitWarning, match="480"):
+    with testing.guard_raw_pallas(), pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
         trace_call(pl.pallas_call(kernel, FLOATS, grid_spec=spec), "no mesh")
 
 
@@ -508,9 +514,9 @@ def test_semaphores_that_leave_a_kernel() -> None:
 
     with testing.guard_raw_pallas():
         trace_call(fn(compiler_params=side_effects(True)), "no mesh")
-        with pytest.raises(sp.MissingSideEffectsError, match="'sem'"):
+        with pytest.raises(sp.errors.MissingSideEffectsError, match="'sem'"):
             trace_call(fn(compiler_params=side_effects(False)), "no mesh")
-        with pytest.raises(sp.InterpretedOutputError):
+        with pytest.raises(sp.errors.InterpretedOutputError):
             trace_call(fn(compiler_params=side_effects(True), interpret=True), "no mesh")
 
 
@@ -539,9 +545,9 @@ def test_a_collective_id_of_several_bodies() -> None:
         fn(loud, quiet, collective_id=0)()
         fn(quiet, loud, collective_id=0)()
         assert guard.checked["kernel"] == 4
-        with pytest.raises(sp.UnusedCollectiveIdError):
+        with pytest.raises(sp.errors.UnusedCollectiveIdError):
             fn(quiet, still, collective_id=0)()
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             fn(loud, quiet)()
 
 
@@ -560,7 +566,7 @@ def test_semaphores_of_other_cores() -> None:
         fn = pl.kernel([vector, scalar], FLOATS, mesh=meshes, scratch_types=scratch)
         trace_call(fn, "no mesh")
 
-    with testing.guard_raw_pallas(), pytest.raises(sp.ForeignSemaphoreError):
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.ForeignSemaphoreError):
         core_meshes.on_sparse_cores(call)()
 
 

@@ -25,10 +25,10 @@ CORRECT = {misuse.name: misuse for misuse in misuses.CORRECT}
 
 # What raw Pallas says otherwise than safepallas, which refuses the same.
 OTHERWISE: dict[str, tuple[type[Exception], str]] = {
-    "request_of_another_kind": (sp.WrongKindError, "a raw kernel promises nothing"),
-    "raw_ref_adopted_as_another_kind": (sp.WrongKindError, "raw Pallas adopts nothing"),
-    "semaphore_made_by_hand": (sp.NotASemaphoreError, "raw Pallas has no class to call"),
-    "wait_without_decrement": (sp.WaitOptionError, "raw Pallas has the argument"),
+    "request_of_another_kind": (sp.errors.WrongKindError, "a raw kernel promises nothing"),
+    "raw_ref_adopted_as_another_kind": (sp.errors.WrongKindError, "raw Pallas adopts nothing"),
+    "semaphore_made_by_hand": (sp.errors.NotASemaphoreError, "raw Pallas has no class to call"),
+    "wait_without_decrement": (sp.errors.WaitOptionError, "raw Pallas has the argument"),
     "too_many_indices": (ValueError, "JAX refuses it where the ref is indexed"),
     "wait_send_of_a_local_copy": (Exception, "JAX refuses it: ValueError or RuntimeError"),
     "truth_of_a_semaphore": (TypeError, "JAX refuses it"),
@@ -47,16 +47,18 @@ def trace(misuse: Any, tmp_path: Path) -> None:
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
         call = jax.shard_map(call, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", sp.SemaphoreLimitWarning)
+        warnings.simplefilter("error", sp.errors.SemaphoreLimitWarning)
         jax.make_jaxpr(call)(FLOATS)
 
 
 @pytest.mark.parametrize("name", MISUSES)
 def test_misuse_is_refused(name: str, tmp_path: Path) -> None:
-    expected, _ = OTHERWISE.get(name, (getattr(sp, RESULTS[name]["safepallas"]["trace"], None), ""))
+    expected, _ = OTHERWISE.get(
+        name, (getattr(sp.errors, RESULTS[name]["safepallas"]["trace"], None), "")
+    )
     with testing.guard_raw_pallas(), pytest.raises(expected) as info:
         trace(MISUSES[name], tmp_path)
-    if issubclass(expected, (sp.SemaphoreError, sp.SemaphoreLimitWarning)):
+    if issubclass(expected, (sp.SemaphoreError, sp.errors.SemaphoreLimitWarning)):
         assert type(info.value) is expected
         assert str(info.value).endswith(f"[{expected.code}]")
 
@@ -76,7 +78,10 @@ def test_correct_programs_are_accepted(name: str, tmp_path: Path) -> None:
 
 def test_a_refusal_names_the_line_and_the_semaphore(tmp_path: Path) -> None:
     """The frame above ours is the user's; the semaphore has the name of the parameter."""
-    with testing.guard_raw_pallas(), pytest.raises(sp.IndexRangeError, match="'sems'") as info:
+    with (
+        testing.guard_raw_pallas(),
+        pytest.raises(sp.errors.IndexRangeError, match="'sems'") as info,
+    ):
         trace(MISUSES["index_out_of_bounds"], tmp_path)
     frames = [str(frame.path) for frame in info.traceback]
     theirs = [path for path in frames if path.endswith("index_out_of_bounds.py")]

@@ -67,7 +67,7 @@ def test_every_body_has_handles_of_its_own() -> None:
         assert type(sem) is sp.Semaphore
         assert sem is not leaked[0]
         sp.wait(sem)
-        with pytest.raises(sp.ScopeEndedError):
+        with pytest.raises(sp.errors.ScopeEndedError):
             sp.wait(leaked[0])
 
     trace_both(lambda x, o, sem: leaked.append(sem), second, sp.semaphore())
@@ -79,10 +79,10 @@ def test_annotations_of_every_body_are_checked(first: bool) -> None:
 
     bodies = (wrong, nothing) if first else (nothing, wrong)
     with pytest.raises(
-        sp.AnnotationError, match=r"'wrong' .*: parameter 'sem' is annotated"
+        sp.errors.AnnotationError, match=r"'wrong' .*: parameter 'sem' is annotated"
     ) as info:
         trace_both(*bodies, sp.semaphore())
-    assert_ours(info.value, sp.AnnotationError)
+    assert_ours(info.value, sp.errors.AnnotationError)
 
 
 def test_annotations_of_keywords_and_classes_are_checked() -> None:
@@ -91,9 +91,9 @@ def test_annotations_of_keywords_and_classes_are_checked() -> None:
 
     trace(by_keyword, {"sem": sp.semaphore()})
     trace(named, Group)
-    with pytest.raises(sp.AnnotationError):
+    with pytest.raises(sp.errors.AnnotationError):
         trace(by_keyword, {"sem": sp.dma_semaphore()})
-    with pytest.raises(sp.AnnotationError):
+    with pytest.raises(sp.errors.AnnotationError):
         trace(named, (sp.dma_semaphore(),))
 
 
@@ -111,10 +111,10 @@ def test_a_semaphore_from_another_kernel_arrives_as_a_handle() -> None:
 
 
 def test_what_leaves_a_kernel_is_checked_as_in_pallas_call() -> None:
-    with pytest.raises(sp.MissingSideEffectsError):
+    with pytest.raises(sp.errors.MissingSideEffectsError):
         trace(nothing, out=sp.dma_semaphore())
     for interpret in True, pltpu.InterpretParams():
-        with pytest.raises(sp.InterpretedOutputError):
+        with pytest.raises(sp.errors.InterpretedOutputError):
             trace(nothing, out=[sp.dma_semaphore()], interpret=interpret)
 
 
@@ -123,9 +123,9 @@ def test_what_leaves_a_kernel_is_checked_as_in_pallas_call() -> None:
 
 def test_barrier_and_collective_id() -> None:
     trace(wait_for_barrier, compiler_params=WITH_ID)
-    with pytest.raises(sp.MissingCollectiveIdError):
+    with pytest.raises(sp.errors.MissingCollectiveIdError):
         trace(wait_for_barrier)
-    with pytest.raises(sp.UnusedCollectiveIdError):
+    with pytest.raises(sp.errors.UnusedCollectiveIdError):
         trace(nothing, compiler_params=WITH_ID)
 
 
@@ -139,10 +139,10 @@ def test_several_bodies_answer_together_for_a_collective_id(again: int) -> None:
         trace_both(wait_for_barrier, unused, compiler_params=WITH_ID)
         trace_both(unused, wait_for_barrier, compiler_params=WITH_ID)
         trace_both(nothing, unused, compiler_params=allowed)
-        with pytest.raises(sp.UnusedCollectiveIdError):
+        with pytest.raises(sp.errors.UnusedCollectiveIdError):
             trace_both(nothing, unused, compiler_params=WITH_ID)
         for bodies in (wait_for_barrier, unused), (unused, wait_for_barrier):
-            with pytest.raises(sp.MissingCollectiveIdError):
+            with pytest.raises(sp.errors.MissingCollectiveIdError):
                 trace_both(*bodies)
 
 
@@ -154,7 +154,7 @@ def test_semaphores_of_other_cores_are_not_counted() -> None:
             warnings.simplefilter("error")
             trace([nothing, unused], scratch, mesh)
         scratch = (sp.dma_semaphore(25) @ mesh[0], sp.dma_semaphore(6999) @ mesh[1])
-        with pytest.warns(sp.SemaphoreLimitWarning, match="'nothing' .* holds 25") as caught:
+        with pytest.warns(sp.errors.SemaphoreLimitWarning, match="'nothing' .* holds 25") as caught:
             trace([nothing, unused], scratch, mesh)
         assert len(caught) == 1
 
@@ -179,9 +179,9 @@ def test_a_foreign_wait_in_a_branch_is_found() -> None:
         pl.when(jax.lax.axis_index("core") == 0)(lambda: sp.wait(sem))
 
     trace_both(nothing, waits, sp.semaphore())
-    with pytest.raises(sp.ForeignSemaphoreError) as info:
+    with pytest.raises(sp.errors.ForeignSemaphoreError) as info:
         trace_both(waits, unused, sp.semaphore())
-    assert_ours(info.value, sp.ForeignSemaphoreError)
+    assert_ours(info.value, sp.errors.ForeignSemaphoreError)
 
 
 # Forms of the call, and JAX's cache.
@@ -206,7 +206,10 @@ def test_a_sequence_of_one_is_as_free_as_one() -> None:
 
 
 def test_several_bodies_in_a_context_that_interprets() -> None:
-    with pltpu.force_tpu_interpret_mode(), pytest.raises(sp.SpecError, match="a context that"):
+    with (
+        pltpu.force_tpu_interpret_mode(),
+        pytest.raises(sp.errors.SpecError, match="a context that"),
+    ):
         trace_both(nothing, unused)
 
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 import safepallas as sp
-from safepallas import _errors, _messages, _messages_devices, _messages_verify, _versions
+from safepallas import errors
+from safepallas._errors import (
+    kernel_errors,
+    operation_errors,
+    semaphore_errors,
+    verification_errors,
+)
+from safepallas._jax import versions
 
 from . import (
     test_backstop_cores,
@@ -37,38 +44,38 @@ MESSAGES: list[Message] = [
 
 # Stable: users and their tests look for the codes. What else each is, besides a ValueError.
 CODES: dict[str, tuple[type[sp.SemaphoreError], tuple[type[Exception], ...]]] = {
-    "not-a-semaphore": (sp.NotASemaphoreError, (TypeError,)),
-    "scope-ended": (sp.ScopeEndedError, ()),
-    "wrong-kind": (sp.WrongKindError, (TypeError,)),
-    "not-scalar": (sp.NotScalarError, (TypeError,)),
-    "index-type": (sp.IndexTypeError, (TypeError,)),
-    "index-range": (sp.IndexRangeError, (IndexError,)),
-    "amount-type": (sp.AmountTypeError, (TypeError,)),
-    "amount-range": (sp.AmountRangeError, ()),
-    "device-id-type": (sp.DeviceIdTypeError, (TypeError,)),
-    "device-id": (sp.DeviceIdError, ()),
-    "axis-type": (sp.AxisTypeError, (TypeError,)),
-    "axis": (sp.AxisError, ()),
-    "not-in-kernel": (sp.NotInKernelError, ()),
-    "mixed-barriers": (sp.MixedBarriersError, ()),
-    "not-a-ref": (sp.NotARefError, (TypeError,)),
-    "copy-mismatch": (sp.CopyMismatchError, ()),
-    "wait-option": (sp.WaitOptionError, (TypeError,)),
-    "copy-option": (sp.CopyOptionError, (TypeError,)),
-    "foreign-semaphore": (sp.ForeignSemaphoreError, ()),
-    "counted-copy": (sp.CountedCopyError, ()),
-    "missing-collective-id": (sp.MissingCollectiveIdError, ()),
-    "unused-collective-id": (sp.UnusedCollectiveIdError, ()),
-    "interpreted-copy": (sp.InterpretedCopyError, ()),
-    "interpreted-read": (sp.InterpretedReadError, ()),
-    "interpreted-output": (sp.InterpretedOutputError, ()),
-    "missing-side-effects": (sp.MissingSideEffectsError, ()),
-    "in-flight": (sp.InFlightError, ()),
-    "annotation": (sp.AnnotationError, (TypeError,)),
-    "unsafe-protocol": (sp.UnsafeProtocolError, (AssertionError,)),
-    "picture": (sp.PictureError, ()),
-    "spec": (sp.SpecError, (TypeError,)),
-    "adopt": (sp.AdoptError, (TypeError,)),
+    "not-a-semaphore": (sp.errors.NotASemaphoreError, (TypeError,)),
+    "scope-ended": (sp.errors.ScopeEndedError, ()),
+    "wrong-kind": (sp.errors.WrongKindError, (TypeError,)),
+    "not-scalar": (sp.errors.NotScalarError, (TypeError,)),
+    "index-type": (sp.errors.IndexTypeError, (TypeError,)),
+    "index-range": (sp.errors.IndexRangeError, (IndexError,)),
+    "amount-type": (sp.errors.AmountTypeError, (TypeError,)),
+    "amount-range": (sp.errors.AmountRangeError, ()),
+    "device-id-type": (sp.errors.DeviceIdTypeError, (TypeError,)),
+    "device-id": (sp.errors.DeviceIdError, ()),
+    "axis-type": (sp.errors.AxisTypeError, (TypeError,)),
+    "axis": (sp.errors.AxisError, ()),
+    "not-in-kernel": (sp.errors.NotInKernelError, ()),
+    "mixed-barriers": (sp.errors.MixedBarriersError, ()),
+    "not-a-ref": (sp.errors.NotARefError, (TypeError,)),
+    "copy-mismatch": (sp.errors.CopyMismatchError, ()),
+    "wait-option": (sp.errors.WaitOptionError, (TypeError,)),
+    "copy-option": (sp.errors.CopyOptionError, (TypeError,)),
+    "foreign-semaphore": (sp.errors.ForeignSemaphoreError, ()),
+    "counted-copy": (sp.errors.CountedCopyError, ()),
+    "missing-collective-id": (sp.errors.MissingCollectiveIdError, ()),
+    "unused-collective-id": (sp.errors.UnusedCollectiveIdError, ()),
+    "interpreted-copy": (sp.errors.InterpretedCopyError, ()),
+    "interpreted-read": (sp.errors.InterpretedReadError, ()),
+    "interpreted-output": (sp.errors.InterpretedOutputError, ()),
+    "missing-side-effects": (sp.errors.MissingSideEffectsError, ()),
+    "in-flight": (sp.errors.InFlightError, ()),
+    "annotation": (sp.errors.AnnotationError, (TypeError,)),
+    "unsafe-protocol": (sp.errors.UnsafeProtocolError, (AssertionError,)),
+    "picture": (sp.errors.PictureError, ()),
+    "spec": (sp.errors.SpecError, (TypeError,)),
+    "adopt": (sp.errors.AdoptError, (TypeError,)),
 }
 
 
@@ -92,22 +99,22 @@ def test_every_class_has_a_code_of_its_own() -> None:
     ours = subclasses(sp.SemaphoreError)
     assert ours == {sp.SemaphoreError, *(cls for cls, _ in CODES.values())}
     assert len({cls.code for cls in ours}) == len(ours)
-    assert sp.SemaphoreLimitWarning.code == "semaphore-limit"
-    assert sp.JaxVersionWarning.code == "jax-version"
-    assert issubclass(sp.SemaphoreLimitWarning, UserWarning)
-    assert issubclass(sp.JaxVersionWarning, UserWarning)
+    assert sp.errors.SemaphoreLimitWarning.code == "semaphore-limit"
+    assert sp.errors.JaxVersionWarning.code == "jax-version"
+    assert issubclass(sp.errors.SemaphoreLimitWarning, UserWarning)
+    assert issubclass(sp.errors.JaxVersionWarning, UserWarning)
 
 
 def test_every_class_is_exported() -> None:
     defined = {
         cls
-        for _, cls in inspect.getmembers(_errors, inspect.isclass)
-        if cls.__module__ == sp.__name__
+        for _, cls in inspect.getmembers(errors, inspect.isclass)
+        if cls.__module__ == errors.__name__
     }
-    warnings = {sp.SemaphoreLimitWarning, sp.JaxVersionWarning}
+    warnings = {sp.errors.SemaphoreLimitWarning, sp.errors.JaxVersionWarning}
     assert defined == subclasses(sp.SemaphoreError) | warnings
     for cls in defined:
-        assert getattr(sp, cls.__name__) is cls
+        assert getattr(errors, cls.__name__) is cls
 
 
 def test_every_class_is_raised_by_a_message_under_test() -> None:
@@ -119,9 +126,8 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     reached: set[str] = set()
     modules = {
         name: module
-        for module in (_messages, _messages_devices, _messages_verify)
+        for module in (kernel_errors, operation_errors, semaphore_errors, verification_errors)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
-        if name != "short_type"  # words for a type, part of other messages
     }
     functions = {name: getattr(module, name) for name, module in modules.items()}
 
@@ -137,9 +143,9 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     for message in MESSAGES:
         with pytest.raises(message.error):
             message.misuse()
-    with pytest.warns(sp.JaxVersionWarning):
-        _versions.warn_if_untested((9, 9))
-    with pytest.warns(sp.SemaphoreLimitWarning):
+    with pytest.warns(sp.errors.JaxVersionWarning):
+        versions.warn_if_untested((9, 9))
+    with pytest.warns(sp.errors.SemaphoreLimitWarning):
         test_messages_requests.call(lambda *_: None, (sp.semaphore(480),))
     assert reached == set(functions)
 
@@ -149,12 +155,12 @@ def test_every_message_ends_with_its_code_and_says_what_to_do() -> None:
         if issubclass(message.error, sp.SemaphoreError):
             assert message.text.endswith(f"[{message.error.code}]")
         # A report has a paragraph for each finding.
-        assert "\n" not in message.text or message.error is sp.UnsafeProtocolError
+        assert "\n" not in message.text or message.error is sp.errors.UnsafeProtocolError
 
 
 def test_a_copied_error_says_its_code_once() -> None:
     """Processes of a pool hand errors on as pickles."""
-    error = sp.WrongKindError("wait: got another.")
+    error = sp.errors.WrongKindError("wait: got another.")
     for copied in (copy.copy(error), pickle.loads(pickle.dumps(error))):
-        assert type(copied) is sp.WrongKindError
+        assert type(copied) is sp.errors.WrongKindError
         assert str(copied) == str(error) == "wait: got another. [wrong-kind]"

@@ -72,68 +72,68 @@ STANDS_IN = (
 
 MESSAGES: dict[str, Message] = {
     "neighbors of several": row(
-        sp.AxisTypeError,
+        sp.errors.AxisTypeError,
         lambda s: sp.barrier_neighbors(("x", "y")),
         f"barrier_neighbors: axis must be the name of one mesh axis, got tuple ('x', 'y'). {NAMES}",
     ),
     "all of a number": row(
-        sp.AxisTypeError,
+        sp.errors.AxisTypeError,
         lambda s: sp.barrier_all(["x", 0]),
         "barrier_all: axes must be the name of a mesh axis or a sequence of names, got list "
         f"['x', 0]. {NAMES}",
     ),
     "core axis by number": row(
-        sp.AxisTypeError,
+        sp.errors.AxisTypeError,
         lambda s: sp.core_barrier(s.done, core_axis_name=0),
         f"core_barrier: core_axis_name must be the name of an axis of cores, got int 0. {NAMES}",
     ),
     "no axis": row(
-        sp.AxisError,
+        sp.errors.AxisError,
         lambda s: sp.barrier_all([]),
         "barrier_all: axes names no axis. Name those whose devices are to wait. [axis]",
     ),
     "unknown axis": row(
-        sp.AxisError,
+        sp.errors.AxisError,
         lambda s: sp.barrier_neighbors("z"),
         "barrier_neighbors: axis names the axis 'z', which is no axis of the device mesh here. The "
         f"axes are 'x', 'y'. {OVER}",
         "two axes",
     ),
     "no mesh": row(
-        sp.AxisError,
+        sp.errors.AxisError,
         lambda s: sp.barrier_all("x"),
         "barrier_all: axes names the axis 'x', which is no axis of the device mesh here. The axes "
         f"are none: there is no mesh here. {OVER}",
         "no mesh",
     ),
     "axis twice": row(
-        sp.AxisError,
+        sp.errors.AxisError,
         lambda s: sp.barrier_all(("x", "y", "x")),
         "barrier_all: axes names the axis 'x' twice. Name each axis once. [axis]",
         "two axes",
     ),
     "device axis for cores": row(
-        sp.AxisError,
+        sp.errors.AxisError,
         lambda s: sp.core_barrier(s.done, core_axis_name="x"),
         "core_barrier: core_axis_name 'x' is no axis of cores here, for Semaphore <<done>>. The "
         "axes of cores are none: the kernel has no mesh of cores. For devices use sp.barrier_all. "
         "[axis]",
     ),
     "core barrier of a copy's semaphore": row(
-        sp.WrongKindError,
+        sp.errors.WrongKindError,
         lambda s: sp.core_barrier(s.sent, core_axis_name="x"),
         "core_barrier: sem must be a Semaphore, got DmaSemaphore <<sent>>. Only a copy signals a "
         "DMA semaphore: wait for the copy (copy.wait() or sp.wait_bytes), or allocate "
         "sp.semaphore() for signal and wait. [wrong-kind]",
     ),
     "outside a kernel": Message(
-        sp.NotInKernelError,
+        sp.errors.NotInKernelError,
         in_no_kernel,
         "barrier_neighbors is called outside a kernel. Call it in the body of one, and that inside "
         "jax.shard_map. [not-in-kernel]",
     ),
     "two axes on one semaphore": row(
-        sp.MixedBarriersError,
+        sp.errors.MixedBarriersError,
         two_axes,
         "kernel <<def kernel>> uses its barrier semaphore in two ways: a barrier over ('x', 'y') "
         '(<<at sp.barrier_all(("y", "x"))>>:4 (two_axes)), and a barrier over \'y\' '
@@ -142,7 +142,7 @@ MESSAGES: dict[str, Message] = {
         collective_id=1,
     ),
     "by hand on the same semaphore": row(
-        sp.MixedBarriersError,
+        sp.errors.MixedBarriersError,
         all_and_by_hand,
         "kernel <<def kernel>> uses its barrier semaphore in two ways: a barrier over 'x' "
         '(<<at sp.barrier_all("x")>>:4 (all_and_by_hand)), and sp.get_barrier_semaphore() by '
@@ -151,7 +151,7 @@ MESSAGES: dict[str, Message] = {
         collective_id=1,
     ),
     "no collective_id": row(
-        sp.MissingCollectiveIdError,
+        sp.errors.MissingCollectiveIdError,
         without_an_id,
         "kernel <<def kernel>> uses the barrier semaphore (<<at sp.barrier_all(axes=>>:4 "
         "(without_an_id)) and has no collective_id. Pass compiler_params="

@@ -35,28 +35,28 @@ PLACE = "(a parameter of kernel <<def kernel>>)"
 
 MESSAGES: dict[str, Message] = {
     "raw_index_range": row(
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda ready, sems, none: pl.semaphore_signal(sems.at[1, -1]),
         f"SemaphoreArray[Semaphore] of shape (2, 3) 'sems' {PLACE}: index -1 is out of bounds for "
         "dimension 1 of size 3. Raw Pallas checks no index of a semaphore, and a TPU counts none "
         "from the end: use 0 to 2. [index-range]",
     ),
     "raw_index_range, none": row(
-        sp.IndexRangeError,
+        sp.errors.IndexRangeError,
         lambda ready, sems, none: pl.semaphore_signal(none.at[0]),
         f"SemaphoreArray[Semaphore] of shape (0,) 'none' {PLACE}: index 0 is out of bounds for "
         "dimension 0 of size 0. Raw Pallas checks no index of a semaphore, and a TPU counts none "
         "from the end: it holds no semaphore. [index-range]",
     ),
     "wait_option": row(
-        sp.WaitOptionError,
+        sp.errors.WaitOptionError,
         lambda ready, sems, none: pl.semaphore_wait(sems.at[0, 2], decrement=False),
         f"wait: decrement must be True, got bool False, with Semaphore 'sems[0, 2]' {PLACE}. The "
         "TPU lowering drops the flag and takes all the same: wait as usual, and signal what must "
         "stay. [wait-option]",
     ),
     "device_id_logical": row(
-        sp.DeviceIdTypeError,
+        sp.errors.DeviceIdTypeError,
         logical_coordinates,
         "signal: device_id must be one int or traced integer scalar with DeviceIdType.LOGICAL, "
         f"got tuple (1,), for Semaphore 'ready' {PLACE}. For mesh coordinates leave "

@@ -43,44 +43,44 @@ def trace(body: Any, mesh: Any, scratch: Any = (), **options: Any) -> Any:
 
 
 def request(misuse: Callable[[], Any], text: str) -> Message:
-    return Message(sp.SpecError, misuse, text)
+    return Message(sp.errors.SpecError, misuse, text)
 
 
 def column(text: str, part: str) -> int:
     return line_of(__file__, text)[1].index(part)
 
 
-MEND = (
+FIX = (
     f"Take {TENSOR_CORE_MESH} or, for SparseCores, plsc.VectorSubcoreMesh(...) or "
     "plsc.ScalarSubcoreMesh(...); a mesh of devices belongs to jax.shard_map. [spec]"
 )
 SEVERAL = "kernel: each of several bodies has a mesh of its own"
-SEVERAL_MEND = "Write kernel([f, g], ..., mesh=[f_mesh, g_mesh]). [spec]"
+SEVERAL_FIX = "Write kernel([f, g], ..., mesh=[f_mesh, g_mesh]). [spec]"
 CORES = "kernel: with several bodies each request must name the cores that hold it"
 
 NAMES = f"kernel: JAX {jax.__version__} needs another name for each of several bodies"
-NAMES_MEND = "Leave out name=, and give the functions names of their own. [spec]"
+NAMES_FIX = "Leave out name=, and give the functions names of their own. [spec]"
 
 MESSAGES: dict[str, Message] = {
     "no mesh": request(
         lambda: trace(plain, "core"),
-        f"kernel: mesh must be a mesh of cores, got str 'core'. {MEND}",
+        f"kernel: mesh must be a mesh of cores, got str 'core'. {FIX}",
     ),
     "mesh of devices": request(
         lambda: trace(plain, DEVICES),
-        f"kernel: mesh must be a mesh of cores, got AbstractMesh {DEVICES!r}. {MEND}",
+        f"kernel: mesh must be a mesh of cores, got AbstractMesh {DEVICES!r}. {FIX}",
     ),
     "one mesh for several": request(
         lambda: trace([plain, plain], tensor()),
-        f"{SEVERAL}, got bodies: 2, meshes: one by itself. {SEVERAL_MEND}",
+        f"{SEVERAL}, got bodies: 2, meshes: one by itself. {SEVERAL_FIX}",
     ),
     "too few meshes": request(
         lambda: trace([plain, plain], [tensor()]),
-        f"{SEVERAL}, got bodies: 2, meshes: 1. {SEVERAL_MEND}",
+        f"{SEVERAL}, got bodies: 2, meshes: 1. {SEVERAL_FIX}",
     ),
     "several meshes for a decorator": request(
         lambda: sp.kernel(mesh=[tensor(), tensor()]),
-        f"{SEVERAL}, got bodies: one by itself, meshes: 2. {SEVERAL_MEND}",
+        f"{SEVERAL}, got bodies: one by itself, meshes: 2. {SEVERAL_FIX}",
     ),
     "both kinds of core": request(
         on_sparse_cores(lambda: trace([plain, other], [tensor(), scalar()])),
@@ -115,19 +115,19 @@ MESSAGES: dict[str, Message] = {
         else {
             "one name for several": request(
                 on_sparse_cores(lambda: trace([plain, plain], [vector(), scalar()])),
-                f"{NAMES}, got 'plain' and 'plain'. {NAMES_MEND}",
+                f"{NAMES}, got 'plain' and 'plain'. {NAMES_FIX}",
             ),
             "a name given to several": request(
                 on_sparse_cores(
                     lambda: trace([plain, copying], [vector(), scalar()], name="copies")
                 ),
-                f"{NAMES}, got 'copies' and 'copies'. {NAMES_MEND}",
+                f"{NAMES}, got 'copies' and 'copies'. {NAMES_FIX}",
             ),
         }
     ),
     "on the name of an axis": request(
         lambda: one @ "core",
-        f"dma_semaphore() @ mesh: needs a mesh of cores, got str 'core'. {MEND}",
+        f"dma_semaphore() @ mesh: needs a mesh of cores, got str 'core'. {FIX}",
     ),
     "on cores twice": request(
         lambda: one @ tensor() @ tensor(),
@@ -147,7 +147,7 @@ MESSAGES: dict[str, Message] = {
         f"JAX {jax.__version__} has room here for this core only. [spec]",
     ),
     "waiting for others": Message(
-        sp.ForeignSemaphoreError,
+        sp.errors.ForeignSemaphoreError,
         on_sparse_cores(
             lambda: trace(
                 [copying, waiting],
@@ -192,6 +192,6 @@ LIMITS = {
 def test_warning(name: str) -> None:
     mesh, count, text = LIMITS[name]
     on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count - 1),)))()
-    with pytest.warns(sp.SemaphoreLimitWarning) as caught:
+    with pytest.warns(sp.errors.SemaphoreLimitWarning) as caught:
         on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count),)))()
     assert [str(warning.message) for warning in caught] == [words(text, __file__)]

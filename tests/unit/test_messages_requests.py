@@ -46,7 +46,7 @@ def row(error: type[Exception], body: Callable[[Any, Any, Any], Any], text: str)
 
 def request(make: Callable[[], Any], text: str) -> Message:
     """What a request that cannot be met is answered."""
-    return Message(sp.SpecError, make, text)
+    return Message(sp.errors.SpecError, make, text)
 
 
 def barrier_kernel(x: Any, o: Any) -> None:
@@ -118,78 +118,78 @@ def grid_spec(scratch: Any) -> Any:
     return pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=0, grid=(1,), scratch_shapes=[scratch])
 
 
-REF_MEND = (
+REF_FIX = (
     "Pass the ref itself or a view of it, ref.at[...]; ref[...] is already loaded. [not-a-ref]"
 )
 MISMATCH = "Take the view that fits: ref.at[...]. [copy-mismatch]"
 CHANGE = "Change the annotation, or the request to the allocator. [annotation]"
 SIZES = "Write the sizes one by one, as in dma_semaphore(2, 3). [spec]"
 CONTAINER = "the allocator takes a tuple of specs, a dict of specs, or a Scratch class"
-CONTAINER_MEND = "Write (spec,) for one; pass the Scratch class itself, not an instance. [spec]"
+CONTAINER_FIX = "Write (spec,) for one; pass the Scratch class itself, not an instance. [spec]"
 REQUEST = "a request to the allocator must be a Spec"
-REQUEST_MEND = (
+REQUEST_FIX = (
     "Use sp.dma_semaphore(), sp.semaphore(), sp.vmem(...), or a Scratch class alone. [spec]"
 )
 FIELD = "a field of a Scratch must be one request of safepallas"
-FIELD_MEND = "Write sp.vmem, sp.smem or sp.dma_semaphore(...), and a field for each. [spec]"
+FIELD_FIX = "Write sp.vmem, sp.smem or sp.dma_semaphore(...), and a field for each. [spec]"
 RANKS = "an array of semaphores has 1 to 4 dimensions"
-ADOPT_MEND = "Adopt it with the spec of what it is. [adopt]"
+ADOPT_FIX = "Adopt it with the spec of what it is. [adopt]"
 
 MESSAGES: dict[str, Message] = {
     "loaded source": row(
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda x, o, s: sp.sync_copy(x[...], o),
-        f"sync_copy: src must be a ref that holds data, got an array float32[8,128]. {REF_MEND}",
+        f"sync_copy: src must be a ref that holds data, got an array float32[8,128]. {REF_FIX}",
     ),
     "semaphore for data": row(
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda x, o, s: sp.async_copy(x, s.done, s.sent),
-        f"async_copy: dst must be a ref that holds data, got Semaphore <<done>>. {REF_MEND}",
+        f"async_copy: dst must be a ref that holds data, got Semaphore <<done>>. {REF_FIX}",
     ),
     "tuple for data": row(
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda x, o, s: sp.wait_bytes(s.sent, (1, 2)),
-        f"wait_bytes: like must be a ref that holds data, got tuple (1, 2). {REF_MEND}",
+        f"wait_bytes: like must be a ref that holds data, got tuple (1, 2). {REF_FIX}",
     ),
     "long value for data": row(
-        sp.NotARefError,
+        sp.errors.NotARefError,
         lambda x, o, s: sp.wait_bytes(s.sent, "x" * 99),
-        f"wait_bytes: like must be a ref that holds data, got str '{'x' * 56}.... {REF_MEND}",
+        f"wait_bytes: like must be a ref that holds data, got str '{'x' * 56}.... {REF_FIX}",
     ),
     "shapes": row(
-        sp.CopyMismatchError,
+        sp.errors.CopyMismatchError,
         lambda x, o, s: sp.async_copy(x, s.rows, s.sent),
         "async_copy: source and destination must have the same shape, got float32[8,128] and "
         f"float32[2,128], with DmaSemaphore <<sent>>. {MISMATCH}",
     ),
     "dtypes": row(
-        sp.CopyMismatchError,
+        sp.errors.CopyMismatchError,
         lambda x, o, s: sp.sync_copy(s.ints, o),
         "sync_copy: source and destination must have the same dtype, got int32[8,128] and "
         f"float32[8,128], with a semaphore of its own. {MISMATCH}",
     ),
     "priority": row(
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, s: sp.async_copy(x, o, s.sent, priority=-1),
         "start of a local copy: priority must be 0 or 1, got int -1, with DmaSemaphore <<sent>>. "
         "[copy-option]",
     ),
     "add": row(
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, s: sp.make_async_copy(x, o, s.slots[1]).start(add=1),
         "start of a local copy: add must be True or False, got int 1, with "
         "DmaSemaphore <<slots[1]>>. "
         "[copy-option]",
     ),
     "counted in SMEM": row(
-        sp.CountedCopyError,
+        sp.errors.CountedCopyError,
         lambda x, o, s: sp.async_copy_counted(x, s.table, s.done),
         "async_copy_counted: dst must not be in SMEM, got a raw Pallas ref (float32[8,128]), with "
         "Semaphore <<done>>. The TPU compiler counts no copy that touches SMEM: copy on "
         "sp.dma_semaphore() instead. [counted-copy]",
     ),
     "interpreted count": Message(
-        sp.InterpretedCopyError,
+        sp.errors.InterpretedCopyError,
         lambda: call(counting_kernel, Group, interpret=pltpu.InterpretParams()),
         "kernel <<def counting_kernel>> starts a copy (<<at sp.async_copy_counted(x, o>>:"
         f"{column('sp.async_copy_counted(x, o', 'sp.')} (counting_kernel)) that adds 1 to a "
@@ -197,7 +197,7 @@ MESSAGES: dict[str, Message] = {
         "early. Use interpret=True, or compile for a TPU. [interpreted-copy]",
     ),
     "interpreted add": Message(
-        sp.InterpretedCopyError,
+        sp.errors.InterpretedCopyError,
         lambda: call(adding_kernel, Group, interpret=pltpu.InterpretParams()),
         "kernel <<def adding_kernel>> starts a copy (<<at sp.async_copy(x, o, s.sent, add>>:"
         f"{column('sp.async_copy(x, o, s.sent, add', 'sp.')} (adding_kernel)) that adds to its "
@@ -205,7 +205,7 @@ MESSAGES: dict[str, Message] = {
         "[interpreted-copy]",
     ),
     "interpreted gather": Message(
-        sp.InterpretedCopyError,
+        sp.errors.InterpretedCopyError,
         lambda: call(gathering_kernel, Group, interpret=pltpu.InterpretParams()),
         "kernel <<def gathering_kernel>> starts a copy (<<at sp.async_copy(x.at[s.eight]>>:"
         f"{column('sp.async_copy(x.at[s.eight]', 'sp.')} (gathering_kernel)) that takes rows by "
@@ -213,13 +213,13 @@ MESSAGES: dict[str, Message] = {
         "or compile for a TPU. [interpreted-copy]",
     ),
     "add of a sync_copy": row(
-        sp.CopyOptionError,
+        sp.errors.CopyOptionError,
         lambda x, o, s: sp.sync_copy(x, o, add="yes"),
         "sync_copy: add must be True or False, got str 'yes', with a semaphore of its own. "
         "[copy-option]",
     ),
     "barrier without id": Message(
-        sp.MissingCollectiveIdError,
+        sp.errors.MissingCollectiveIdError,
         lambda: call(barrier_kernel),
         "kernel <<def barrier_kernel>> uses the barrier semaphore (<<at sp.wait(sp.get_barrier>>:"
         f"{column('sp.wait(sp.get_barrier', 'sp.get_barrier')} (barrier_kernel)) and has no "
@@ -227,14 +227,14 @@ MESSAGES: dict[str, Message] = {
         "all devices agree on and no other communication pattern uses. [missing-collective-id]",
     ),
     "id without barrier": Message(
-        sp.UnusedCollectiveIdError,
+        sp.errors.UnusedCollectiveIdError,
         lambda: call(plain_kernel, compiler_params=pltpu.CompilerParams(collective_id=3)),
         "kernel <<def plain_kernel>> has collective_id=3 and never calls "
         "sp.get_barrier_semaphore(). Leave the id out, or set "
         "allow_collective_id_without_custom_barrier=True in CompilerParams. [unused-collective-id]",
     ),
     "interpreted read": Message(
-        sp.InterpretedReadError,
+        sp.errors.InterpretedReadError,
         lambda: call(reading_kernel, Group, interpret=pltpu.InterpretParams()),
         "kernel <<def reading_kernel>> reads a semaphore (<<at o[0, 0] = sp.read>>:"
         f"{column('o[0, 0] = sp.read', 'sp.read')} (reading_kernel)), and JAX has no rule for that "
@@ -242,44 +242,44 @@ MESSAGES: dict[str, Message] = {
         "[interpreted-read]",
     ),
     "handle against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(annotated_kernel, (wrong,)),
         "kernel <<def annotated_kernel>>: parameter 'sem' is annotated DmaSemaphore, but it "
         f"receives Semaphore 'sem' (allocated at <<at wrong = >>). {CHANGE}",
     ),
     "array against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(array_kernel, (wide,)),
         "kernel <<def array_kernel>>: parameter 'a' is annotated SemaphoreArray[DmaSemaphore, "
         "tuple[int]], but it receives SemaphoreArray[DmaSemaphore] of shape (2, 2) 'a' (allocated "
         f"at <<at wide = >>). {CHANGE}",
     ),
     "handle among others against a string": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(string_kernel, (sp.dma_semaphore(), wrong)),
         "kernel <<def string_kernel>>: parameter 'sems[1]' is annotated sp.DmaSemaphore | None, "
         f"but it receives Semaphore 'sems[1]' (allocated at <<at wrong = >>). {CHANGE}",
     ),
     "data against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(data_kernel),
         "kernel <<def data_kernel>>: parameter 'x' is annotated Semaphore, but it receives a raw "
         f"Pallas ref (float32[8,128]). {CHANGE}",
     ),
     "raw request against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(annotated_kernel, (pltpu.SemaphoreType.REGULAR,)),
         "kernel <<def annotated_kernel>>: parameter 'sem' is annotated DmaSemaphore, but it "
         f"receives Semaphore 'sem' (from outside). {CHANGE}",
     ),
     "group against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(group_kernel, Small),
         "kernel <<def group_kernel>>: parameter 's' is annotated Group, but it receives Small "
         f"<Small one>. {CHANGE}",
     ),
     "body against an annotation": Message(
-        sp.AnnotationError,
+        sp.errors.AnnotationError,
         lambda: call(scoping_kernel),
         "run_scoped <<def scoped_body>>: parameter 'sem' is annotated DmaSemaphore, but it "
         f"receives Semaphore 'sem' (allocated at <<at wrong = >>). {CHANGE}",
@@ -312,27 +312,27 @@ MESSAGES: dict[str, Message] = {
     ),
     "spec alone": request(
         lambda: call(plain_kernel, wrong),
-        f"{CONTAINER}, got <Spec semaphore() at <<at wrong = >>>. {CONTAINER_MEND}",
+        f"{CONTAINER}, got <Spec semaphore() at <<at wrong = >>>. {CONTAINER_FIX}",
     ),
     "request alone": request(
         lambda: call(plain_kernel, pltpu.SemaphoreType.DMA),
-        f"{CONTAINER}, got SemaphoreType <SemaphoreType.DMA: 'dma'>. {CONTAINER_MEND}",
+        f"{CONTAINER}, got SemaphoreType <SemaphoreType.DMA: 'dma'>. {CONTAINER_FIX}",
     ),
     "scratch instance": request(
         lambda: call(plain_kernel, instance()),
-        f"{CONTAINER}, got Small <Small one>. {CONTAINER_MEND}",
+        f"{CONTAINER}, got Small <Small one>. {CONTAINER_FIX}",
     ),
     "no request": request(
         lambda: call(plain_kernel, (np.float32(1),)),
-        f"{REQUEST}, got float32 np.float32(1.0). {REQUEST_MEND}",
+        f"{REQUEST}, got float32 np.float32(1.0). {REQUEST_FIX}",
     ),
     "list in a field": request(
         lambda: field([sp.Semaphore]),
-        f"Bad.field: {FIELD}, got list [<class 'safepallas._handles.Semaphore'>]. {FIELD_MEND}",
+        f"Bad.field: {FIELD}, got list [<class 'safepallas._semaphores.handles.Semaphore'>]. {FIELD_FIX}",
     ),
     "raw request in a field": request(
         lambda: field(pltpu.SemaphoreType.DMA),
-        f"Bad.field: {FIELD}, got SemaphoreType <SemaphoreType.DMA: 'dma'>. {FIELD_MEND}",
+        f"Bad.field: {FIELD}, got SemaphoreType <SemaphoreType.DMA: 'dma'>. {FIELD_FIX}",
     ),
     "field of a taken name": request(
         lambda: field(wrong, "_fields"),
@@ -344,29 +344,29 @@ MESSAGES: dict[str, Message] = {
         "grid_spec. Move all of it to scratch_shapes=. [spec]",
     ),
     "adopt as no spec": row(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda x, o, s: sp.adopt(s.sent.ref, sp.DmaSemaphore),
         "adopt: the second argument must be a Spec, got type <class "
-        "'safepallas._handles.DmaSemaphore'>. Pass what the ref is, such as sp.dma_semaphore(). "
+        "'safepallas._semaphores.handles.DmaSemaphore'>. Pass what the ref is, such as sp.dma_semaphore(). "
         "[spec]",
     ),
     "adopt another kind": row(
-        sp.AdoptError,
+        sp.errors.AdoptError,
         lambda x, o, s: sp.adopt(s.sent.ref, sp.semaphore()),
         "adopt: the ref is a raw Pallas ref to a dma semaphore (dma_sem[]), not semaphore(): "
-        f"semaphore[]. {ADOPT_MEND}",
+        f"semaphore[]. {ADOPT_FIX}",
     ),
     "adopt another shape": row(
-        sp.AdoptError,
+        sp.errors.AdoptError,
         lambda x, o, s: sp.adopt(s.slots.ref, sp.dma_semaphore(3)),
         "adopt: the ref is a raw Pallas ref to a dma semaphore (dma_sem[2]), not dma_semaphore(3): "
-        f"dma_sem[3]. {ADOPT_MEND}",
+        f"dma_sem[3]. {ADOPT_FIX}",
     ),
     "adopt other data": row(
-        sp.AdoptError,
+        sp.errors.AdoptError,
         lambda x, o, s: sp.adopt(s.ints, sp.vmem((8, 128), jnp.int16)),
         "adopt: the ref is a raw Pallas ref (int32[8,128]), not vmem((8, 128), int16): "
-        f"int16[8,128]. {ADOPT_MEND}",
+        f"int16[8,128]. {ADOPT_FIX}",
     ),
 }
 
@@ -384,6 +384,6 @@ LIMIT = (
 
 
 def test_warning() -> None:
-    with pytest.warns(sp.SemaphoreLimitWarning) as caught:
+    with pytest.warns(sp.errors.SemaphoreLimitWarning) as caught:
         call(plain_kernel, (sp.dma_semaphore(480),))
     assert [str(warning.message) for warning in caught] == [words(LIMIT, __file__)]

@@ -113,18 +113,18 @@ HALVES = "<<def start>> and <<def done>>"
 
 MESSAGES: dict[str, Message] = {
     "start without side effects": Message(
-        sp.MissingSideEffectsError,
+        sp.errors.MissingSideEffectsError,
         lambda: trace(by_hand(None, EFFECTS)),
         "kernel <<def out_start>>: parameter 'sem' is DmaSemaphore 'sem' (from outside), "
         f"{DROPPED}",
     ),
     "done without side effects": Message(
-        sp.MissingSideEffectsError,
+        sp.errors.MissingSideEffectsError,
         lambda: trace(by_hand(EFFECTS, PURE)),
         f"kernel <<def out_done>>: parameter 'sem' is DmaSemaphore 'sem' (from outside), {DROPPED}",
     ),
     "interpreted output": Message(
-        sp.InterpretedOutputError,
+        sp.errors.InterpretedOutputError,
         interpreted,
         "pallas_call: out_shape holds a semaphore (sp.dma_semaphore()), and JAX "
         f"{jax.__version__} cannot carry one out of a kernel in an interpreter. Compile for a "
@@ -132,44 +132,44 @@ MESSAGES: dict[str, Message] = {
         "[interpreted-output]",
     ),
     "done with something else": Message(
-        sp.InFlightError,
+        sp.errors.InFlightError,
         lambda: make().done(3),
         f"done: the argument must be what start of the same call returned ({HALVES}), got int 3. "
         "Keep what start returns, and pass it to done of the same sp.pallas_call_async. "
         "[in-flight]",
     ),
     "done twice": Message(
-        sp.InFlightError,
+        sp.errors.InFlightError,
         lambda: trace(twice),
         f"done: it has been done already ({HALVES}): a second wait would never end. Call done "
         "once for each start. [in-flight]",
     ),
     "semaphores in a tuple": Message(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda: make(scratch=()),
         "pallas_call_async: semaphores must be a Scratch class, got tuple (). Write a class "
         "with a field for each semaphore that goes from start to done. [spec]",
     ),
     "a barrier semaphore": Message(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda: make(scratch=Barriers),
         "pallas_call_async: Barriers.ready must be a semaphore, got barrier_semaphore(). Only "
         "sp.dma_semaphore and sp.semaphore go from one kernel to another. [spec]",
     ),
     "data": Message(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda: make(scratch=Data),
         "pallas_call_async: Data.rows must be a semaphore, got vmem((8, 128), float32). Only "
         "sp.dma_semaphore and sp.semaphore go from one kernel to another. [spec]",
     ),
     "no semaphore": Message(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda: make(scratch=Empty),
         "pallas_call_async: there must be an output and a semaphore, got 1 outputs and 0 "
         "semaphores. Without both there is nothing to wait for. [spec]",
     ),
     "an output that is none": Message(
-        sp.SpecError,
+        sp.errors.SpecError,
         lambda: make(out=(FLOATS, 8)),
         "pallas_call_async: out_shape must hold jax.ShapeDtypeStructs, got int 8. The outputs lie "
         "in HBM; semaphores are fields of the Scratch class. [spec]",
@@ -223,7 +223,7 @@ def test_the_collective_id_is_the_start_halfs() -> None:
 
 @pytest.mark.parametrize("interpret", [False, True, pltpu.InterpretParams()])
 def test_a_half_is_held_to_its_annotation(interpret: Any) -> None:
-    with pytest.raises(sp.AnnotationError, match="parameter 'flight' is annotated Data"):
+    with pytest.raises(sp.errors.AnnotationError, match="parameter 'flight' is annotated Data"):
         trace(lambda x: simple(x, end=wrong_done, interpret=interpret))
 
 
@@ -231,7 +231,7 @@ def test_in_flight_belongs_to_one_call() -> None:
     def run(x: jax.Array) -> Any:
         return make().done(make().start(x))
 
-    with pytest.raises(sp.InFlightError):
+    with pytest.raises(sp.errors.InFlightError):
         trace(run)
 
 

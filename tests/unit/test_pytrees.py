@@ -70,9 +70,9 @@ def test_round_trip_can_be_used(k: Kernel) -> None:
     sp.signal(again(k.regular1)[1])
     sp.signal(again(k.regular2[0])[-1])
     sp.wait_bytes(again(k.dma0), k.x)
-    with pytest.raises(sp.IndexRangeError):
+    with pytest.raises(sp.errors.IndexRangeError):
         again(k.regular1)[2]
-    with pytest.raises(sp.WrongKindError):
+    with pytest.raises(sp.errors.WrongKindError):
         sp.signal(again(k.dma0))
 
 
@@ -236,7 +236,7 @@ def test_ways_that_raw_refs_can_go(way: str) -> None:
 
 def test_wrong_kind_behind_control_flow() -> None:
     for way in ("through_cond", "through_jit", "closed_over_by_loop", "closed_over_by_when"):
-        with pytest.raises(sp.WrongKindError, match="'dma0'"):
+        with pytest.raises(sp.errors.WrongKindError, match="'dma0'"):
             trace(lambda k, way=WAYS[way]: way(k, k.dma0, True))
 
 
@@ -251,9 +251,9 @@ def test_helper_under_jit_is_checked_for_every_kind() -> None:
         helper(k.regular0)
         helper(k.regular1[0])
         helper(k.barrier0)
-        with pytest.raises(sp.WrongKindError):
+        with pytest.raises(sp.errors.WrongKindError):
             helper(k.dma0)
-        with pytest.raises(sp.NotScalarError):
+        with pytest.raises(sp.errors.NotScalarError):
             helper(k.regular1)
         helper(k.regular0)
 

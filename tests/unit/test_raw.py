@@ -74,7 +74,7 @@ def as_data(x: raw.Ref, o: raw.Ref, s: raw.Ref) -> None: ...
     ],
 )
 def test_refused_where_handles_arrive(kernel: Callable[..., None], spec: Any, shown: str) -> None:
-    with pytest.raises(sp.AnnotationError) as info:
+    with pytest.raises(sp.errors.AnnotationError) as info:
         trace_call(sp.pallas_call(kernel, FLOATS, scratch_shapes=(spec,)))
     assert f"parameter 's' is annotated {shown}, but it receives " in str(info.value)
 

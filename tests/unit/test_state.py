@@ -12,7 +12,7 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
-from safepallas._scope import UNSCOPED, kernel_scope
+from safepallas._semaphores.lifetime import UNSCOPED, kernel_scope
 
 X = OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 WITH_ID = pltpu.CompilerParams(collective_id=3)
@@ -100,11 +100,11 @@ def in_the_checks_at_the_end(leaked: Leaked, sem: sp.Semaphore, dma: sp.DmaSemap
 FAILURES: dict[Callable[..., None], type[BaseException]] = {
     by_the_user: UserError,
     by_leaving_the_program: UserExit,
-    by_an_error_of_ours: sp.WrongKindError,
+    by_an_error_of_ours: sp.errors.WrongKindError,
     by_an_error_of_jax: TypeError,
     in_a_scope: UserError,
-    in_a_scope_in_a_branch_in_jit: sp.WrongKindError,
-    in_the_checks_at_the_end: sp.InterpretedReadError,
+    in_a_scope_in_a_branch_in_jit: sp.errors.WrongKindError,
+    in_the_checks_at_the_end: sp.errors.InterpretedReadError,
 }
 
 
@@ -126,7 +126,7 @@ def test_a_failed_trace_leaves_no_state(fail: Any, error: type[BaseException]) -
         assert kernel_scope() is UNSCOPED
         for name, handle in leaked.handles.items():
             refused = r"is used after its scope, (kernel|run_scoped) '"
-            with pytest.raises(sp.ScopeEndedError, match=refused) as info:
+            with pytest.raises(sp.errors.ScopeEndedError, match=refused) as info:
                 sp.read(handle)
             shown = {"helper_sem": "sem"}.get(name, name)
             assert str(info.value).startswith(f"read: {type(handle).__name__} '{shown}' (")
@@ -146,7 +146,7 @@ def test_a_failure_that_the_kernel_survives() -> None:
     def kernel(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
         with pytest.raises(UserError):
             sp.run_scoped(body, sp.semaphore())
-        with pytest.raises(sp.ScopeEndedError, match=r"'inner'.*run_scoped 'body'"):
+        with pytest.raises(sp.errors.ScopeEndedError, match=r"'inner'.*run_scoped 'body'"):
             sp.signal(leaked.handles["inner"])
         sp.signal(sem)
 
@@ -168,12 +168,12 @@ def test_a_failed_trace_inside_the_trace_of_another_kernel() -> None:
         leaked.keep(after=sp.get_barrier_semaphore())
         for name in "before", "after":
             sp.signal(leaked.handles[name])
-        with pytest.raises(sp.ScopeEndedError, match="kernel 'inner'"):
+        with pytest.raises(sp.errors.ScopeEndedError, match="kernel 'inner'"):
             sp.signal(leaked.handles["inner"])
 
     trace(outer, compiler_params=WITH_ID)
     for name in "before", "after":
-        with pytest.raises(sp.ScopeEndedError, match="kernel 'outer'"):
+        with pytest.raises(sp.errors.ScopeEndedError, match="kernel 'outer'"):
             sp.signal(leaked.handles[name])
 
 
@@ -250,9 +250,9 @@ def test_no_check_is_lost_and_none_strays_to_another_thread() -> None:
         right = stepwise_trace(stepwise(meet, barrier=True), WITH_ID)
         results = in_threads(missing, unused, wrong, right)
         assert [type(result) for result in results] == [
-            sp.MissingCollectiveIdError,
-            sp.UnusedCollectiveIdError,
-            sp.WrongKindError,
+            sp.errors.MissingCollectiveIdError,
+            sp.errors.UnusedCollectiveIdError,
+            sp.errors.WrongKindError,
             str,
         ]
 
@@ -323,5 +323,5 @@ def test_the_scope_of_the_barrier_is_the_threads_own() -> None:
     assert errors == [None, None]
     assert outside == [UNSCOPED]
     for name, kernel in {"early": "early", "late": "late", "later": "late"}.items():
-        with pytest.raises(sp.ScopeEndedError, match=f"kernel '{kernel}'"):
+        with pytest.raises(sp.errors.ScopeEndedError, match=f"kernel '{kernel}'"):
             sp.signal(leaked.handles[name])

@@ -36,12 +36,12 @@ def test_with_and_without_a_collective_id() -> None:
 
     for _ in range(2):
         trace(with_barrier, compiler_params=WITH_ID)
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             trace(with_barrier)
         trace(without)
         for number in 3, 4:
             params = pltpu.CompilerParams(collective_id=number)
-            with pytest.raises(sp.UnusedCollectiveIdError, match=f"collective_id={number} "):
+            with pytest.raises(sp.errors.UnusedCollectiveIdError, match=f"collective_id={number} "):
                 trace(without, compiler_params=params)
         allowed = pltpu.CompilerParams(
             collective_id=3, allow_collective_id_without_custom_barrier=True
@@ -55,9 +55,9 @@ def test_with_other_kinds() -> None:
 
     for _ in range(2):
         trace(kernel, sp.semaphore())
-        with pytest.raises(sp.WrongKindError):
+        with pytest.raises(sp.errors.WrongKindError):
             trace(kernel, sp.dma_semaphore())
-        with pytest.raises(sp.NotScalarError):
+        with pytest.raises(sp.errors.NotScalarError):
             trace(kernel, sp.semaphore(2))
         trace(kernel, sp.barrier_semaphore())
 
@@ -71,7 +71,7 @@ def test_with_other_annotations_of_the_same_code() -> None:
 
     for _ in range(2):
         trace(kernel_for(sp.Semaphore), sp.semaphore())
-        with pytest.raises(sp.AnnotationError):
+        with pytest.raises(sp.errors.AnnotationError):
             trace(kernel_for(sp.BarrierSemaphore), sp.semaphore())
         trace(kernel_for(sp.BarrierSemaphore), sp.barrier_semaphore())
 
@@ -82,9 +82,9 @@ def test_with_other_interpreters() -> None:
 
     for _ in range(2):
         trace(kernel, sp.semaphore(), interpret=True)
-        with pytest.raises(sp.InterpretedReadError):
+        with pytest.raises(sp.errors.InterpretedReadError):
             trace(kernel, sp.semaphore(), interpret=pltpu.InterpretParams())
-        with pltpu.force_tpu_interpret_mode(), pytest.raises(sp.InterpretedReadError):
+        with pltpu.force_tpu_interpret_mode(), pytest.raises(sp.errors.InterpretedReadError):
             trace(kernel, sp.semaphore())
         trace(kernel, sp.semaphore())
 
@@ -95,7 +95,7 @@ def test_with_other_shapes() -> None:
 
     for _ in range(2):
         trace(kernel, sp.semaphore(2))
-        with pytest.raises(sp.IndexRangeError, match="of size 1"):
+        with pytest.raises(sp.errors.IndexRangeError, match="of size 1"):
             trace(kernel, sp.semaphore(1))
         trace(kernel, sp.semaphore(3))
 
@@ -115,7 +115,7 @@ def test_with_other_shapes_made_on_the_same_line_in_a_scratch() -> None:
 
     for _ in range(2):
         call(2)
-        with pytest.raises(sp.IndexRangeError, match="of size 1"):
+        with pytest.raises(sp.errors.IndexRangeError, match="of size 1"):
             call(1)
 
 
@@ -132,9 +132,9 @@ def test_with_other_meshes() -> None:
 
     for _ in range(2):
         on_mesh(4)
-        with pytest.raises(sp.DeviceIdError, match="size 3"):
+        with pytest.raises(sp.errors.DeviceIdError, match="size 3"):
             on_mesh(3)
-        with pytest.raises(sp.DeviceIdError, match="no mesh"):
+        with pytest.raises(sp.errors.DeviceIdError, match="no mesh"):
             jax.make_jaxpr(call)(X)
 
 
@@ -164,7 +164,7 @@ def test_messages_name_the_call_at_hand() -> None:
         sp.signal(sem, True)
 
     def line_of_request(request: Any) -> str:
-        with pytest.raises(sp.AmountTypeError) as info:
+        with pytest.raises(sp.errors.AmountTypeError) as info:
             trace(kernel, request)
         return str(info.value).partition("allocated at ")[2].partition(")")[0]
 
@@ -194,7 +194,7 @@ def test_a_jitted_helper_that_gets_the_barrier_for_several_kernels() -> None:
 
     for _ in range(3):
         trace(kernel_with_the_barrier(), compiler_params=WITH_ID)
-        with pytest.raises(sp.MissingCollectiveIdError):
+        with pytest.raises(sp.errors.MissingCollectiveIdError):
             trace(kernel_with_the_barrier())
     assert runs == [1]
 
@@ -208,7 +208,7 @@ def test_a_jitted_helper_that_reads_for_several_kernels() -> None:
         helper(sem)
 
     trace(kernel, sp.semaphore(), interpret=True)
-    with pytest.raises(sp.InterpretedReadError):
+    with pytest.raises(sp.errors.InterpretedReadError):
         trace(kernel, sp.semaphore(), interpret=pltpu.InterpretParams())
 
 
@@ -262,7 +262,7 @@ def test_handles_out_of_kept_traces(through: Any, request_: Any) -> None:
     )
     assert first == second
     for handle in leaked:
-        with pytest.raises(sp.ScopeEndedError):
+        with pytest.raises(sp.errors.ScopeEndedError):
             sp.signal(handle)
 
 
@@ -281,7 +281,7 @@ def test_a_dead_handle_stays_dead_through_a_kept_trace() -> None:
     def kernel(x: sp.Ref, o: sp.Ref) -> None:
         sp.run_scoped(lambda own: leaked.append(own), sp.semaphore())
         copied = jax.tree_util.tree_map(lambda ref: ref, leaked[0])
-        with pytest.raises(sp.ScopeEndedError, match=r"'own'.*run_scoped"):
+        with pytest.raises(sp.errors.ScopeEndedError, match=r"'own'.*run_scoped"):
             sp.signal(copied)
 
     trace(kernel)

@@ -89,7 +89,7 @@ def test_a_kernel_is_collected_after_use(make: Any) -> None:
             try:
                 jax.make_jaxpr(call)(X)
                 jax.jit(call)(jnp.zeros((8, 128))) if interpret is True else None
-            except sp.AmountTypeError:
+            except sp.errors.AmountTypeError:
                 pass
         return weakref.ref(kernel)
 

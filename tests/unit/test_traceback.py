@@ -111,7 +111,7 @@ def test_operation_in_a_helper() -> None:
     def helper(sem: Any) -> None:
         sp.signal(sem)  # the line
 
-    with pytest.raises(sp.WrongKindError) as info:
+    with pytest.raises(sp.errors.WrongKindError) as info:
         trace(lambda k: helper(k.dma0))
     frame = frame_above_ours(info.value)
     assert (frame.filename, frame.name) == (__file__, "helper")
@@ -172,7 +172,7 @@ def annotated(sem: sp.DmaSemaphore) -> None: ...
     ids=["run_scoped", "with_scoped"],
 )
 def test_boundary_of_a_scope(act: Act) -> None:
-    with pytest.raises(sp.AnnotationError) as info:
+    with pytest.raises(sp.errors.AnnotationError) as info:
         trace(act)
     frame = frame_above_ours(info.value)
     assert frame.filename == __file__

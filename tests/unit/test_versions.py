@@ -15,7 +15,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
-from safepallas import _versions
+from safepallas._jax import versions as _versions
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +35,7 @@ def test_no_warning_within_the_range(version: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("version", [(0, 9, 0), (0, 10, 1), (0, 12, 1), (1, 0, 0)])
 def test_one_warning_outside_of_it(version: tuple[int, ...]) -> None:
     (warning,) = caught(version)
-    assert warning.category is sp.JaxVersionWarning
+    assert warning.category is sp.errors.JaxVersionWarning
     assert str(warning.message) == (
         f"safepallas is tested with JAX 0.10.2 to 0.12.0.1, and this is JAX "
         f"{'.'.join(map(str, version))}: it may not import, or may check less than it says. "
@@ -49,7 +49,7 @@ jax.__version_info__ = (9, 9, 9)
 with warnings.catch_warnings(record=True) as found:
     warnings.simplefilter("always")
     import safepallas
-ours = [w for w in found if w.category is safepallas.JaxVersionWarning]
+ours = [w for w in found if w.category is safepallas.errors.JaxVersionWarning]
 print(len(ours), ours[0].filename)
 """
 
@@ -70,7 +70,7 @@ def test_the_oldest_version_is_the_one_required() -> None:
 def test_the_tested_versions_are_those_of_the_range() -> None:
     """This run is one of its ends: the newest JAX for its Python."""
     assert jax.__version_info__ in (_versions.OLDEST, _versions.NEWEST), (
-        f"the tests run with JAX {jax.__version__}: widen the range in safepallas/_versions.py "
+        f"the tests run with JAX {jax.__version__}: widen the range in safepallas/_jax/versions.py "
         "once they pass"
     )
 
@@ -139,7 +139,7 @@ def test_canary(name: str) -> None:
     )
     assert found == expected, (
         f"{name} has changed in JAX {jax.__version__}.\n  known: ({expected})\n  found: ({found})\n"
-        f"It is called by safepallas/{wrapped.by}: mend that, then the table in {__file__}."
+        f"It is called by safepallas/{wrapped.by}: fix that, then the table in {__file__}."
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from safepallas.verify._model import (
+from safepallas._verify.program import (
     Access,
     Allocate,
-    Allocated,
+    Allocation,
     Enter,
     Event,
     Leave,
@@ -29,13 +29,13 @@ def line(number: int) -> Line:
 def program(cores: list[list[Event]], calls: int = 1) -> Program:
     """A program of one kernel; a core's memory is x, o, a regular and two DMA semaphores."""
     allocations = {
-        INPUT: Allocated("x_ref", "float32[8,128]", 0),
-        OUT: Allocated("o_ref", "float32[8,128]", 0),
-        SEM: Allocated("sem", "regular semaphore", 0),
-        SEND: Allocated("send_sem", "dma semaphore", 0),
-        RECV: Allocated("recv_sems", "dma semaphores", 0),
-        SCOPED: Allocated("inner", "regular semaphore", 0),
-        GLOBAL: Allocated("barrier", "barrier semaphore", -1),
+        INPUT: Allocation("x_ref", "float32[8,128]", 0),
+        OUT: Allocation("o_ref", "float32[8,128]", 0),
+        SEM: Allocation("sem", "regular semaphore", 0),
+        SEND: Allocation("send_sem", "dma semaphore", 0),
+        RECV: Allocation("recv_sems", "dma semaphores", 0),
+        SCOPED: Allocation("inner", "regular semaphore", 0),
+        GLOBAL: Allocation("barrier", "barrier semaphore", -1),
     }
     mesh = (("x", len(cores)),) if len(cores) > 1 else ()
     return Program(cores, allocations, ["kernel", "second"][:calls], mesh)
@@ -219,10 +219,10 @@ def written_after_exit() -> Program:
     """The receiver does not wait, and nothing tells of the end of the copy there."""
     cores = [inside(*shift(core, 2)) for core in range(2)]
     for core, events in enumerate(cores):
-        events[4] = remote(4, core, 1 - core)._replace(came=None)
+        events[4] = remote(4, core, 1 - core)._replace(recv=None)
         del events[6]
     return program(cores)
 
 
-def unwaited() -> Program:
-    return program([inside(local(2, INPUT, OUT)._replace(came=None))])
+def unawaited() -> Program:
+    return program([inside(local(2, INPUT, OUT)._replace(recv=None))])

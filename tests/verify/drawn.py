@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from safepallas.verify._model import (
+from safepallas._verify.program import (
     Access,
-    Allocated,
+    Allocation,
     Enter,
     Event,
     Finding,
-    Kind,
+    FindingKind,
     Leave,
     Line,
     Program,
@@ -23,7 +23,7 @@ from safepallas.verify._model import (
     Wait,
     Where,
 )
-from safepallas.verify._report import Report, Verdict
+from safepallas._verify.report.report import Report, Verdict
 
 X, OUT, SEND, RECV, BARRIER = range(5)
 BYTES = 4096
@@ -71,11 +71,11 @@ def ring(n: int, *, wait_for: int = BYTES, steps: int = 1) -> Program:
     return Program(
         cores,
         {
-            X: Allocated("x_ref", "float32[8,128]", 0, (8, 128)),
-            OUT: Allocated("o_ref", "float32[9,128]", 0, (9, 128)),
-            SEND: Allocated("send_sems", "dma semaphores", 0, (steps,)),
-            RECV: Allocated("recv_sems", "dma semaphores", 0, (steps,)),
-            BARRIER: Allocated("barrier", "the barrier semaphore", -1),
+            X: Allocation("x_ref", "float32[8,128]", 0, (8, 128)),
+            OUT: Allocation("o_ref", "float32[9,128]", 0, (9, 128)),
+            SEND: Allocation("send_sems", "dma semaphores", 0, (steps,)),
+            RECV: Allocation("recv_sems", "dma semaphores", 0, (steps,)),
+            BARRIER: Allocation("barrier", "the barrier semaphore", -1),
         },
         ["ring"],
         (("x", n),),
@@ -107,7 +107,7 @@ def greedy(program: Program) -> list[Step]:
             if isinstance(event, Signal):
                 value[event.semaphore] = value.get(event.semaphore, 0) + event.amount
             if isinstance(event, Start):
-                for part, semaphore in ("read", event.sent), ("write", event.came):
+                for part, semaphore in ("read", event.send), ("write", event.recv):
                     order.append(Step(core, here, part))
                     if semaphore is not None:
                         value[semaphore] = value.get(semaphore, 0) + event.amount
@@ -131,7 +131,7 @@ def safe_ring(n: int = 4, steps: int = 1) -> Report:
 def blocked_ring(n: int = 4) -> Report:
     """It waits for twice as many bytes as come."""
     finding = Finding(
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         "device x=0 waits at ring.py:16 for 8,192 on recv_sems[0], and 4,096 is there. Nobody "
         "that still runs signals it. Wait for as many bytes as are sent.",
         (at(16), at(15)),
@@ -159,7 +159,7 @@ def racing() -> Report:
     names = {a: "a_ref", b: "b_ref", va: "va", vb: "vb", o: "o_ref", SEND: "sem"}
     program = Program(
         [events],
-        {number: Allocated(name, "", 0) for number, name in names.items()},
+        {number: Allocation(name, "", 0) for number, name in names.items()},
         ["two <copies>"],
         (),
         ["one device"],
@@ -167,7 +167,7 @@ def racing() -> Report:
     start, read = Where(0, 1), Where(0, 4)
     witness = [step for step in greedy(program) if step != (*start, "write")][:8]
     finding = Finding(
-        Kind.RACE,
+        FindingKind.RACE,
         "the read of va at ring.py:34 may come before the copy of a_ref to va, begun at "
         "ring.py:31, has written it: the wait at ring.py:33 is satisfied by any 4,096 bytes of "
         "the copies that share sem. Give each copy a semaphore of its own.",

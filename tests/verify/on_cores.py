@@ -14,8 +14,9 @@ from jax.experimental.pallas import tpu_sc as plsc
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Kind
+from safepallas import verify
+from safepallas._verify.program import FindingKind
+from safepallas.verification import Report
 
 from ..unit import core_meshes
 from .search import search
@@ -69,9 +70,9 @@ def agrees_with_the_search(report: Report) -> None:
     truth = search(scaled(report.program), 60_000, prompt=True)
     found = {finding.kind for finding in report.findings}
     assert (report.verdict == "safe") == truth.is_safe
-    assert (Kind.DEADLOCK in found) == truth.deadlock
-    assert (Kind.LEAK in found) == bool(truth.leaks)
-    told = found & {Kind.RACE, Kind.UNWAITED_COPY, Kind.REMOTE_BEFORE_ENTRY}
+    assert (FindingKind.DEADLOCK in found) == truth.deadlock
+    assert (FindingKind.LEAK in found) == bool(truth.leaks)
+    told = found & {FindingKind.RACE, FindingKind.UNAWAITED_COPY, FindingKind.REMOTE_BEFORE_ENTRY}
     true = truth.races or truth.before_entry or truth.signals_before_entry
     assert bool(told) == bool(true) or (truth.after_exit and truth.leaks)
 

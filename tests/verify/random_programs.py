@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from safepallas.verify._model import (
+from safepallas._verify.program import (
     Access,
     Allocate,
-    Allocated,
+    Allocation,
     Enter,
     Event,
     Leave,
@@ -43,14 +43,14 @@ def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> 
         ]
         for core, events in enumerate(cores)
     ]
-    allocations = {99: Allocated("barrier", "barrier semaphore", -1)}
+    allocations = {99: Allocation("barrier", "barrier semaphore", -1)}
     for call in range(calls):
-        allocations[10 * call] = Allocated("data", f"float32[{ROWS}]", call, (ROWS,))
-        allocations[10 * call + 1] = Allocated("sems", "regular semaphores", call, (2,))
-        allocations[10 * call + 2] = Allocated("dma", "dma semaphores", call, (2,))
+        allocations[10 * call] = Allocation("data", f"float32[{ROWS}]", call, (ROWS,))
+        allocations[10 * call + 1] = Allocation("sems", "regular semaphores", call, (2,))
+        allocations[10 * call + 2] = Allocation("dma", "dma semaphores", call, (2,))
     for i, call in enumerate(scopes):
-        allocations[100 + 2 * i] = Allocated("inner", "float32[2]", call)
-        allocations[101 + 2 * i] = Allocated("inner_sem", "dma semaphore", call)
+        allocations[100 + 2 * i] = Allocation("inner", "float32[2]", call)
+        allocations[101 + 2 * i] = Allocation("inner_sem", "dma semaphore", call)
     names = [f"call{call}" for call in range(calls)]
     return Program(lined, allocations, names, (("x", len(cores)),))
 

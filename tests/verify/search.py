@@ -19,12 +19,12 @@ import math
 from collections import deque
 from collections.abc import Hashable
 
-from safepallas.verify._model import (
+from safepallas._verify.program import (
     Access,
     Allocate,
+    Barrier,
     Enter,
     Leave,
-    Meet,
     Program,
     Region,
     Release,
@@ -81,7 +81,7 @@ class Search:
                 if isinstance(event, (Signal, Wait)):
                     names[event.semaphore] = None
                 elif isinstance(event, Start):
-                    names.update({s: None for s in (event.sent, event.came) if s is not None})
+                    names.update({s: None for s in (event.send, event.recv) if s is not None})
         self.semaphores = list(names)
         self.number = {semaphore: i for i, semaphore in enumerate(self.semaphores)}
         self.entered: dict[tuple[int, int], int] = {}
@@ -104,7 +104,7 @@ class Search:
                 if isinstance(event, Enter):
                     # A core that stands at the barrier of a call has come to it.
                     self.entered[core, event.call] = place + (not event.barrier)
-                elif isinstance(event, Meet):
+                elif isinstance(event, Barrier):
                     self.meetings[core, event.key] = place
                 elif isinstance(event, Allocate):
                     found.update({(core, a): (place + 1, len(events)) for a in event.allocations})
@@ -154,13 +154,13 @@ class Search:
                 flight: Flight = (0, False, 0, False)
                 told = values
                 if self.prompt:
-                    told = self.tell(told, event.sent, event.amount - 1)
-                    told = self.tell(told, event.came, event.amount - 1)
+                    told = self.tell(told, event.send, event.amount - 1)
+                    told = self.tell(told, event.recv, event.amount - 1)
                 found.append((moved, tuple(sorted([*flights, ((core, at), flight)])), told))
             elif isinstance(event, Enter) and event.barrier:
                 if all(at >= self.entered[c, event.call] for c, at in enumerate(done)):
                     found.append((moved, flights, values))
-            elif isinstance(event, Meet):
+            elif isinstance(event, Barrier):
                 come = [self.meetings.get((c, event.key), math.inf) for c in event.among]
                 if all(done[c] >= place for c, place in zip(event.among, come, strict=True)):
                     found.append((moved, flights, values))
@@ -173,7 +173,7 @@ class Search:
                 if self.prompt:
                     event = self.program.cores[where[0]][where[1]]
                     assert isinstance(event, Start)
-                    told = self.tell(values, event.came if flight[1] else event.sent, 1)
+                    told = self.tell(values, event.recv if flight[1] else event.send, 1)
                 found.append((done, rest, told))
         return found
 
@@ -190,14 +190,14 @@ class Search:
         elif not written:
             steps.append(((told, read, came, True), None))
         # The last byte is told of when all is read, or written.
-        if event.sent is not None and told < (event.amount if read else event.amount - 1):
-            steps.append(((told + 1, read, came, written), self.number[event.sent]))
-        if event.came is not None and came < (event.amount if written else event.amount - 1):
-            steps.append(((told, read, came + 1, written), self.number[event.came]))
+        if event.send is not None and told < (event.amount if read else event.amount - 1):
+            steps.append(((told + 1, read, came, written), self.number[event.send]))
+        if event.recv is not None and came < (event.amount if written else event.amount - 1):
+            steps.append(((told, read, came + 1, written), self.number[event.recv]))
         all_told = (
-            0 if event.sent is None else event.amount,
+            0 if event.send is None else event.amount,
             True,
-            0 if event.came is None else event.amount,
+            0 if event.recv is None else event.amount,
             True,
         )
         return [(None if after == all_told else after, give) for after, give in steps]
@@ -287,7 +287,7 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
         event = job.next_event(state, core)
         semaphore = event.semaphore if isinstance(event, Signal) else None
         if isinstance(event, Start):
-            semaphore = event.came
+            semaphore = event.recv
         if semaphore is None or semaphore.is_global or semaphore.core == core:
             continue
         if job.inside(state, semaphore.core, semaphore.allocation) < 0:

@@ -26,8 +26,9 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas import _rings
-from safepallas.verify import Report, verify
+from safepallas import verify
+from safepallas._kernels import device_barriers
+from safepallas.verification import Report
 
 ROWS, COLS = 8, 128
 BLOCK = jax.ShapeDtypeStruct((ROWS, COLS), jnp.float32)
@@ -164,7 +165,7 @@ ORDERS = [("neighbors",), ("all",), *TWO]
 @pytest.fixture
 def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rings of 4 and 5 take the protocol of larger ones."""
-    monkeypatch.setattr(_rings, "ALL_TO_ALL", 3)
+    monkeypatch.setattr(device_barriers, "ALL_TO_ALL", 3)
 
 
 def proves(
@@ -300,13 +301,13 @@ def test_a_barrier_of_neighbours_is_none_of_all(size: int) -> None:
 
 @pytest.mark.parametrize("size", [6, 7, 8, 9])
 def test_without_the_second_round(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = _rings._exchange
+    exchange = device_barriers._exchange
 
     def only_the_first(sem: Any, ring: Any, steps: Sequence[int]) -> None:
         if isinstance(sem, sp.BarrierSemaphore):
             exchange(sem, ring, steps)
 
-    monkeypatch.setattr(_rings, "_exchange", only_the_first)
+    monkeypatch.setattr(device_barriers, "_exchange", only_the_first)
     finds_race({"x": size}, Kernel([neighbors], ("x",), [1]))
 
 
@@ -315,7 +316,7 @@ def test_too_few_rounds(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_step(size: int) -> list[int]:
         return [1]
 
-    monkeypatch.setattr(_rings, "_steps", one_step)
+    monkeypatch.setattr(device_barriers, "_steps", one_step)
     finds_race({"x": size}, Kernel([everyone], ("x",), [size // 2]), calls=1)
 
 

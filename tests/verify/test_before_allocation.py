@@ -12,8 +12,9 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Finding
+from safepallas import verify
+from safepallas._verify.program import Finding
+from safepallas.verification import Report
 
 ANY = pl.BlockSpec(memory_space=pl.ANY)
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)

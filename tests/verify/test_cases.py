@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Line
+from safepallas import verify
+from safepallas._verify.program import Line
+from safepallas.verification import Report
 
 from ..loading import load
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from safepallas.verify import verify
-from safepallas.verify._model import Event, Kind, Program, Signal, Start, Wait
+from safepallas import verify
+from safepallas._verify.program import Event, FindingKind, Program, Signal, Start, Wait
 
 from .search import search
 from .test_cases import CASES, load
@@ -30,7 +30,7 @@ def scaled(program: Program) -> Program:
         for events in program.cores
         for event in events
         if isinstance(event, Start)
-        for semaphore in (event.sent, event.came)
+        for semaphore in (event.send, event.recv)
         if semaphore is not None
     }
 
@@ -65,9 +65,9 @@ def test_the_search_agrees(path: Path) -> None:
     truth = search(scaled(report.program), STATES, prompt=True, first=first)
     kinds = {finding.kind for finding in report.findings}
     assert (report.verdict == "safe") == truth.is_safe
-    assert (Kind.DEADLOCK in kinds) == truth.deadlock
-    assert (Kind.LEAK in kinds) == bool(truth.leaks)
-    told = kinds & {Kind.RACE, Kind.UNWAITED_COPY, Kind.REMOTE_BEFORE_ENTRY}
+    assert (FindingKind.DEADLOCK in kinds) == truth.deadlock
+    assert (FindingKind.LEAK in kinds) == bool(truth.leaks)
+    told = kinds & {FindingKind.RACE, FindingKind.UNAWAITED_COPY, FindingKind.REMOTE_BEFORE_ENTRY}
     true = truth.races or truth.before_entry or truth.signals_before_entry
     # A copy that goes on after the end is told as the leak, if its semaphore leaks.
     assert bool(told) == bool(true) or (truth.after_exit and truth.leaks)

@@ -16,10 +16,10 @@ import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from safepallas.verify import _command
-from safepallas.verify._command import SAFE, UNDECIDED, UNSAFE, USAGE, main
-from safepallas.verify._model import UndecidedError
-from safepallas.verify._report import Report
+from safepallas._verify import command_line
+from safepallas._verify.command_line import SAFE, UNDECIDED, UNSAFE, USAGE, main
+from safepallas._verify.program import UndecidedError
+from safepallas._verify.report.report import Report
 
 from . import drawn
 
@@ -93,7 +93,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         asked.append(calls)
         return REPORTS[{2: "safe", 3: "unsafe", 4: "undecided", 9: "wide"}[size]]()
 
-    monkeypatch.setattr(sys.modules["safepallas.verify"], "verify", verify)
+    monkeypatch.setattr(command_line, "verify", verify)
     yield "factories"
     for name in ("factories", "broken", "exiting", "missing"):
         sys.modules.pop(name, None)
@@ -245,8 +245,8 @@ def test_progress_is_told_once_it_takes_long(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(_command.time, "monotonic", lambda: now)
-    progress = _command._Progress("a:b(2)")
+    monkeypatch.setattr(command_line.time, "monotonic", lambda: now)
+    progress = command_line._Progress("a:b(2)")
     for now in (101.0, 102.5, 103.0, 105.0):
         progress(f"at {now:g}")
     assert capsys.readouterr().err == "a:b(2): at 102.5 (2 s)\na:b(2): at 105 (5 s)\n"
@@ -256,7 +256,7 @@ def test_progress_of_the_analysis_goes_to_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     clock = itertools.count(step=3)
-    monkeypatch.setattr(_command.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(command_line.time, "monotonic", lambda: next(clock))
 
     def kernel(x: Any, o: Any, sem: Any) -> None:
         pltpu.sync_copy(x, o)
@@ -266,7 +266,7 @@ def test_progress_of_the_analysis_goes_to_stderr(
     x = jax.ShapeDtypeStruct((8, 128), "float32")
     options: Any = {"in_specs": [anywhere], "out_specs": anywhere}
     fn = pl.pallas_call(kernel, x, scratch_shapes=[pltpu.SemaphoreType.DMA], **options)
-    assert _command._verify("a:b(1)", fn, (x,), None).verdict == "safe"
+    assert command_line._verify("a:b(1)", fn, (x,), None).verdict == "safe"
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
@@ -278,9 +278,9 @@ def test_progress_of_the_analysis_goes_to_stderr(
 
 def test_it_asks_for_as_many_cpus_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_FLAGS", "--xla_a=1")
-    _command.use_cpu(16)
+    command_line.use_cpu(16)
     assert os.environ["XLA_FLAGS"] == "--xla_a=1 --xla_force_host_platform_device_count=16"
-    _command.use_cpu(4)
+    command_line.use_cpu(4)
     assert os.environ["XLA_FLAGS"] == "--xla_a=1 --xla_force_host_platform_device_count=16"
 
 

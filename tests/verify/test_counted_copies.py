@@ -14,8 +14,9 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Finding, Start
+from safepallas import verify
+from safepallas._verify.program import Finding, Start
+from safepallas.verification import Report
 
 from .on_cores import finds, undecided
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from safepallas.verify._model import Kind
+from safepallas._verify.program import FindingKind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
 
 
 def test_the_page_names_every_kind_of_finding() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.M) == [kind.value for kind in Kind]
+    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.M) == [kind.value for kind in FindingKind]

@@ -13,8 +13,9 @@ import jax
 import pytest
 from jax.sharding import AbstractDevice, AbstractMesh, AxisType
 
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Line
+from safepallas import verify
+from safepallas._verify.program import Line
+from safepallas.verification import Report
 
 from ..loading import load
 

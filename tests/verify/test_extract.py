@@ -14,12 +14,13 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-from safepallas.verify._code import Compiler, run
-from safepallas.verify._core import Core, Mesh, Shared
-from safepallas.verify._extract import RULES, Source
-from safepallas.verify._model import (
+from safepallas._verify.extract.core import Core, Mesh, Shared
+from safepallas._verify.extract.interpreter import Compiler, run
+from safepallas._verify.extract.source import RULES, Source, trace
+from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.program import (
     Access,
-    Kind,
+    FindingKind,
     Program,
     Signal,
     Start,
@@ -27,8 +28,7 @@ from safepallas.verify._model import (
     Wait,
     WrongError,
 )
-from safepallas.verify._model import Line as SourceLine
-from safepallas.verify._values import UNKNOWN
+from safepallas._verify.program import Line as SourceLine
 
 DMA = pltpu.SemaphoreType.DMA
 REGULAR = pltpu.SemaphoreType.REGULAR
@@ -61,7 +61,7 @@ def extract(
     fn: Any = pl.pallas_call(kernel, out, **options)
     if on is not None:
         fn = jax.shard_map(fn, mesh=on, in_specs=P(), out_specs=P(), check_vma=False)
-    return Source(fn, args).extract(repeat, limit)
+    return Source(trace(fn, args), args).extract(repeat, limit)
 
 
 def of(program: Program, kind: type, core: int = 0) -> list[Any]:
@@ -212,7 +212,7 @@ def test_an_axis_that_is_not_named_stays_as_it_is() -> None:
         (start,) = of(program, Start, core)
         x, y = divmod(core, 3)
         to = 3 * x + (y + 1) % 3
-        assert (start.came.core, start.sent.core) == (to, core)
+        assert (start.recv.core, start.send.core) == (to, core)
         assert (start.target.core, start.source.core) == (to, core)
         assert start.amount == 8 * 128 * 4
 
@@ -224,7 +224,7 @@ def test_no_such_device(device_id: Any) -> None:
 
     with pytest.raises(WrongError) as caught:
         extract(kernel, scratch=[REGULAR], on=mesh(**MESH))
-    assert caught.value.finding.kind is Kind.OUT_OF_RANGE
+    assert caught.value.finding.kind is FindingKind.OUT_OF_RANGE
     (line,) = caught.value.finding.lines
     assert line.file == __file__
 
@@ -247,7 +247,7 @@ def test_cores_of_one_device() -> None:
         fn = pl.kernel(body, x, mesh=cores, **{name: [REGULAR]})
     except TypeError:
         fn = pl.kernel(body, x, mesh=cores, scratch_types=[REGULAR])
-    program = Source(fn, (x,)).extract(None, 1000)
+    program = Source(trace(fn, (x,)), (x,)).extract(None, 1000)
     assert program.mesh == ()
     assert program.parts == ("TensorCore core=0", "TensorCore core=1")
     for core in range(2):
@@ -289,7 +289,12 @@ def test_regions_are_what_numpy_would_touch(name: str) -> None:
     )
     x = jax.ShapeDtypeStruct(shape, F32)
     fn = pl.pallas_call(kernel, x, grid_spec=spec)
-    (start,) = of(Source(fn, (np.array([1], np.int32), x)).extract(None, 100), Start)
+    (start,) = of(
+        Source(trace(fn, (np.array([1], np.int32), x)), (np.array([1], np.int32), x)).extract(
+            None, 100
+        ),
+        Start,
+    )
     touched = view(Numpy(np.arange(np.prod(shape)).reshape(shape)), 1).array
     places = np.unravel_index(touched.ravel(), shape)
     low, high = [int(p.min()) for p in places], [int(p.max()) + 1 for p in places]
@@ -346,7 +351,7 @@ def test_an_unknown_place_may_be_anywhere_in_its_dimension() -> None:
     )
     x, n = jax.ShapeDtypeStruct((4, 8, 128), F32), jax.ShapeDtypeStruct((1,), jnp.int32)
     fn = pl.pallas_call(kernel, x, grid_spec=spec)
-    (start,) = of(Source(fn, (n, x)).extract(None, 100), Start)
+    (start,) = of(Source(trace(fn, (n, x)), (n, x)).extract(None, 100), Start)
     assert (start.source.low, start.source.high) == ((0, 2, 0), (4, 4, 128))
     assert start.amount == 2 * 128 * 4
     assert not start.source.exact

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from safepallas.verify._analysis import analyse
-from safepallas.verify._model import (
+from safepallas._verify.analysis.analyse import analyse
+from safepallas._verify.program import (
     Access,
     Enter,
     Event,
     Finding,
-    Kind,
+    FindingKind,
     Leave,
     Program,
     Semaphore,
@@ -40,17 +40,17 @@ from .by_hand import (
     shift,
 )
 
-CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
+CASES: list[tuple[Callable[[], Program], FindingKind, list[int], str]] = [
     (
         made.under_signal,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [3],
         "The device waits at kernel.py:3 for 2 on `sem`, which holds 1 (the device has "
         "added 1): nobody adds to it any more. Add what is missing, or wait for less.",
     ),
     (
         made.nobody_sends,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [2],
         "Device x=0 waits at kernel.py:2 for 512 bytes on `recv_sems[0]`, which holds 0: "
         "nobody adds to it any more. 2 more devices likewise. Add what is missing, or wait "
@@ -58,21 +58,21 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.too_little_to_come,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [2],
         "Device x=0 waits at kernel.py:2 for 3 on `sem`, which holds 0: no more than 2 "
         "could still come. Add what is missing, or wait for less.",
     ),
     (
         made.signal_after_wait,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [2],
         "The device waits at kernel.py:2 for 1 on `sem`, which holds 0: only lines after "
         "that wait would add to it. Signal, or start the copy, before the wait.",
     ),
     (
         made.circle,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [2, 4],
         "Device x=0 waits at kernel.py:2 for 1 on the barrier semaphore, which holds 0: "
         "only device x=1 could still add to it. Device x=1 waits at kernel.py:2 for 1 on "
@@ -82,7 +82,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.never_enters,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [1],
         "Device x=0 waits at kernel.py:1 until all devices have come to `kernel`, and "
         "device x=1 never comes there. 1 more device likewise. All devices must make the "
@@ -90,7 +90,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.enters_behind_a_wait,
-        Kind.DEADLOCK,
+        FindingKind.DEADLOCK,
         [1, 7],
         "Device x=0 waits at kernel.py:1 until all devices have come to `kernel`, and "
         "device x=1 has not come there. Device x=1 waits at kernel.py:7 for 1 on the "
@@ -100,7 +100,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.over_signal,
-        Kind.LEAK,
+        FindingKind.LEAK,
         [2, 99],
         "`sem` is left at 1 when `kernel` ends: it gets 2 in all, the last by a signal of 2"
         " by the device at kernel.py:2, and 1 wait takes 1. Wait for as much as is "
@@ -108,7 +108,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.send_not_waited,
-        Kind.LEAK,
+        FindingKind.LEAK,
         [4, 99],
         "`send_sem` of device x=0 is left at 512 bytes when `kernel` ends: it gets 512 "
         "bytes in all, the last by a copy of 512 bytes by device x=0 at kernel.py:4, and "
@@ -117,7 +117,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.left_in_a_scope,
-        Kind.LEAK,
+        FindingKind.LEAK,
         [3, 4],
         "`inner` is left at 1 when its scope ends: it gets 1 in all, the last by a signal "
         "of 1 by the device at kernel.py:3, and nothing waits for it. Wait for as much as "
@@ -125,7 +125,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.left_on_the_barrier,
-        Kind.LEAK,
+        FindingKind.LEAK,
         [2],
         "The barrier semaphore of device x=1 is left at 1 after the last call: it gets 1 in"
         " all, the last by a signal of 1 by device x=0 at kernel.py:2, and nothing waits "
@@ -133,7 +133,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.read_early,
-        Kind.RACE,
+        FindingKind.RACE,
         [3, 2],
         "The device may read `o_ref` at kernel.py:3 before the copy started at kernel.py:2 "
         "has written it: nothing orders the two. Wait for that copy before, on a semaphore "
@@ -141,7 +141,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.overwrites_source,
-        Kind.RACE,
+        FindingKind.RACE,
         [3, 2],
         "The device may write `x_ref` at kernel.py:3 before the copy started at kernel.py:2"
         " has read it: nothing orders the two. Wait for that copy before, on a semaphore "
@@ -149,7 +149,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.shared_semaphore,
-        Kind.RACE,
+        FindingKind.RACE,
         [5, 2],
         "The device may read `o_ref[0]` at kernel.py:5 before the copy started at "
         "kernel.py:2 has written it: nothing orders the two. Wait for that copy before, on "
@@ -157,7 +157,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.loop_in_one_slot,
-        Kind.RACE,
+        FindingKind.RACE,
         [2, 2],
         "The copy started at kernel.py:2 may write `o_ref[0]` before an earlier copy of the"
         " same line has written it: nothing orders the two. Wait for that copy before, on a"
@@ -165,7 +165,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.reads_while_the_neighbour_writes,
-        Kind.RACE,
+        FindingKind.RACE,
         [9, 4],
         "Device x=1 may read `o_ref` of device x=1 at kernel.py:9 before the copy that "
         "device x=0 starts at kernel.py:4 has written it: nothing orders the two. Wait for "
@@ -173,7 +173,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.no_barrier,
-        Kind.RACE,
+        FindingKind.RACE,
         [4, 1],
         "The copy that device x=0 starts at kernel.py:4 may write `o_ref` of device x=1 "
         "before device x=1 has entered the kernel: the memory may still be in use for "
@@ -181,7 +181,7 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.barrier_twice,
-        Kind.RACE,
+        FindingKind.RACE,
         [4, 1],
         "The copy that device x=0 starts at kernel.py:4 may write `o_ref[0]` of device x=1 "
         "before device x=1 has entered the kernel: the memory may still be in use for "
@@ -189,21 +189,21 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
     ),
     (
         made.signal_without_barrier,
-        Kind.REMOTE_BEFORE_ENTRY,
+        FindingKind.REMOTE_BEFORE_ENTRY,
         [2, 1],
         "Device x=0 may signal `sem` of device x=1 at kernel.py:2 before device x=1 has "
         "entered the kernel. Signal it after a barrier that waits for that device.",
     ),
     (
         made.written_after_exit,
-        Kind.RACE,
+        FindingKind.RACE,
         [4, 99],
         "The copy that device x=0 starts at kernel.py:4 may write `o_ref` of device x=1 "
         "after device x=1 has left the kernel. Let that device wait for the copy.",
     ),
     (
-        made.unwaited,
-        Kind.UNWAITED_COPY,
+        made.unawaited,
+        FindingKind.UNAWAITED_COPY,
         [2, 99],
         "The copy started at kernel.py:2 may still be under way when the kernel, or the "
         "scope of its memory, ends: no wait makes sure that it is over. Wait for it before.",
@@ -214,7 +214,9 @@ CASES: list[tuple[Callable[[], Program], Kind, list[int], str]] = [
 @pytest.mark.parametrize(
     ("make", "kind", "numbers", "text"), CASES, ids=[c[0].__name__ for c in CASES]
 )
-def test_finding(make: Callable[[], Program], kind: Kind, numbers: list[int], text: str) -> None:
+def test_finding(
+    make: Callable[[], Program], kind: FindingKind, numbers: list[int], text: str
+) -> None:
     finding = analyse(make()).findings[0]
     assert finding.kind is kind
     assert [line.number for line in finding.lines] == numbers
@@ -281,7 +283,7 @@ def test_a_leak_comes_before_the_deadlock_of_a_later_call() -> None:
         Leave(1, line(5)),
     ]
     findings = analyse(program([events], calls=2)).findings
-    assert [finding.kind for finding in findings] == [Kind.LEAK, Kind.DEADLOCK]
+    assert [finding.kind for finding in findings] == [FindingKind.LEAK, FindingKind.DEADLOCK]
 
 
 def test_a_barrier_in_two_phases_may_be_used_again() -> None:
@@ -362,7 +364,9 @@ def test_a_later_touch_stands_for_an_earlier_one_only_where_it_covers_it() -> No
 
 
 def test_a_copy_that_nobody_waits_for_is_told_once() -> None:
-    assert [finding.kind for finding in analyse(made.send_not_waited()).findings] == [Kind.LEAK]
+    assert [finding.kind for finding in analyse(made.send_not_waited()).findings] == [
+        FindingKind.LEAK
+    ]
 
 
 def test_what_is_supposed_and_not_confirmed_is_dropped() -> None:
@@ -374,7 +378,7 @@ def test_what_is_supposed_and_not_confirmed_is_dropped() -> None:
     ]
     cores[0].insert(4, Wait(Semaphore(0, SEND), 512, line(8)))
     finding = only(analyse(program(cores)).findings)
-    assert (finding.kind, [line.number for line in finding.lines]) == (Kind.RACE, [3, 1])
+    assert (finding.kind, [line.number for line in finding.lines]) == (FindingKind.RACE, [3, 1])
 
 
 def test_a_limit() -> None:
@@ -382,7 +386,7 @@ def test_a_limit() -> None:
     with pytest.raises(UndecidedError, match=r"16 events: more than `limit=15`"):
         analyse(whole, limit=15)
     # What is wrong is wrong, however far the search for races came.
-    assert analyse(made.send_not_waited(), limit=14).findings[0].kind is Kind.LEAK
+    assert analyse(made.send_not_waited(), limit=14).findings[0].kind is FindingKind.LEAK
     stopped = (
         "The search for races stopped at its limit of 10 events, 1 times `limit=`, after 0 exact "
         "runs: raise `limit=`, or verify fewer devices or steps."

@@ -12,14 +12,15 @@ pytest.importorskip("hypothesis", reason="random protocols need hypothesis: pip 
 
 from hypothesis import HealthCheck, given, note, seed, settings
 
-from safepallas.verify._analysis import analyse
-from safepallas.verify._budget import Budget
-from safepallas.verify._counts import leaks
-from safepallas.verify._machine import build, reach, schedule
-from safepallas.verify._model import (
+from safepallas._verify.analysis.analyse import analyse
+from safepallas._verify.analysis.budget import Budget
+from safepallas._verify.analysis.deadlocks_and_leaks import leaks
+from safepallas._verify.analysis.happens_before import Ordering
+from safepallas._verify.analysis.semaphore_machine import build, reach, schedule
+from safepallas._verify.program import (
     Enter,
     Finding,
-    Kind,
+    FindingKind,
     Leave,
     Program,
     Release,
@@ -27,8 +28,7 @@ from safepallas.verify._model import (
     Step,
     Where,
 )
-from safepallas.verify._ordering import Ordering
-from safepallas.verify._words import Words
+from safepallas._verify.report.text import Words
 
 from .random_programs import protocols
 from .search import TooManyStatesError, Truth, search
@@ -97,13 +97,13 @@ def count(truth: Truth, shares: Counter[str]) -> None:
 def compare(program: Program, truth: Truth) -> None:
     findings = analyse(program).findings
     assert bool(findings) != truth.is_safe
-    by_kind = {kind: [f for f in findings if f.kind is kind] for kind in Kind}
-    assert bool(by_kind[Kind.DEADLOCK]) == truth.deadlock
+    by_kind = {kind: [f for f in findings if f.kind is kind] for kind in FindingKind}
+    assert bool(by_kind[FindingKind.DEADLOCK]) == truth.deadlock
     net = build(program)
     run = schedule(net)
     leaking = leaks(net, run, Words(program))[1]
     assert leaking == truth.leaks
-    assert bool(by_kind[Kind.LEAK]) == bool(leaking)
+    assert bool(by_kind[FindingKind.LEAK]) == bool(leaking)
 
     true_races = {frozenset(touch[:2] for touch in pair) for pair in truth.races}
     early = {touch[:2] for touch in truth.before_entry}
@@ -111,7 +111,7 @@ def compare(program: Program, truth: Truth) -> None:
     told_races: set[frozenset[tuple[int, int]]] = set()
     told_early: set[tuple[int, int]] = set()
     told_late: set[tuple[int, int]] = set()
-    for finding in by_kind[Kind.RACE] + by_kind[Kind.UNWAITED_COPY]:
+    for finding in by_kind[FindingKind.RACE] + by_kind[FindingKind.UNAWAITED_COPY]:
         then, other = finding.events
         event = program.cores[other.core][other.at]
         if isinstance(event, Enter):
@@ -127,7 +127,9 @@ def compare(program: Program, truth: Truth) -> None:
     assert told_late <= late
     assert told_late or not late or leaking
     # A signal that comes too early with its copy is told with the copy.
-    told_signals = {(f.events[0].core, f.events[0].at) for f in by_kind[Kind.REMOTE_BEFORE_ENTRY]}
+    told_signals = {
+        (f.events[0].core, f.events[0].at) for f in by_kind[FindingKind.REMOTE_BEFORE_ENTRY]
+    }
     assert told_signals | told_early == truth.signals_before_entry | early
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("hypothesis", reason="random protocols need hypothesis: pip 
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
-from safepallas.verify._model import Enter, Event, Leave, Line, Meet, Program, Region, Start
+from safepallas._verify.program import Barrier, Enter, Event, Leave, Line, Program, Region, Start
 
 from .random_programs import ROWS, protocols
 from .search import TooManyStatesError, Truth, search
@@ -35,7 +35,7 @@ def programs(draw: st.DrawFn) -> Program:
     together = {core: (core,) for core in range(n)}
     together.update({core: group for group in groups for core in group})
     allocations = {
-        number: dataclasses.replace(one, together=together) if one.name == "data" else one
+        number: dataclasses.replace(one, shared_by=together) if one.name == "data" else one
         for number, one in program.allocations.items()
     }
 
@@ -74,7 +74,7 @@ def programs(draw: st.DrawFn) -> Program:
             if core != missing and inside:
                 at = draw(st.sampled_from(inside))
                 line = Line("kernel.py", 10_000 * (key + 1) + core)
-                cores[core].insert(at, Meet(key, among, line))
+                cores[core].insert(at, Barrier(key, among, line))
     parts = tuple(f"core {core}" for core in range(n))
     return dataclasses.replace(program, cores=cores, allocations=allocations, mesh=(), parts=parts)
 
@@ -112,5 +112,5 @@ def count(program: Program, truth: Truth, shares: Counter[str]) -> None:
     shares["deadlock"] += truth.deadlock
     shares["leak"] += bool(truth.leaks)
     shares["race"] += bool(truth.races)
-    shares["meets"] += any(isinstance(e, Meet) for events in program.cores for e in events)
+    shares["meets"] += any(isinstance(e, Barrier) for events in program.cores for e in events)
     shares["shares"] += any(len(program.sharers(0, number)) > 1 for number in program.allocations)

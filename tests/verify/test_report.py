@@ -11,10 +11,10 @@ import jax
 import pytest
 
 import safepallas as sp
-from safepallas.verify import _picture
-from safepallas.verify._model import Finding, Kind, Line, UndecidedError
-from safepallas.verify._names import count, event_words, mesh_words, short_paths, short_place
-from safepallas.verify._report import Report
+from safepallas._verify.program import Finding, FindingKind, Line, UndecidedError
+from safepallas._verify.report import picture
+from safepallas._verify.report.names import count, event_words, mesh_words, short_paths, short_place
+from safepallas._verify.report.report import Report
 
 from . import drawn
 
@@ -73,7 +73,7 @@ def test_a_text_is_the_same_every_time() -> None:
 def test_only_safe_does_not_raise() -> None:
     drawn.safe_ring().raise_if_unsafe()
     for report in drawn.racing(), drawn.blocked_ring(), undecided():
-        with pytest.raises(sp.UnsafeProtocolError) as caught:
+        with pytest.raises(sp.errors.UnsafeProtocolError) as caught:
             report.raise_if_unsafe()
         assert isinstance(caught.value, AssertionError)
         assert str(caught.value) == f"{report} [unsafe-protocol]"
@@ -82,7 +82,7 @@ def test_only_safe_does_not_raise() -> None:
 def test_findings_beside_undecided() -> None:
     """What was found stands; that there may be more is said."""
     finding = Finding(
-        Kind.OUT_OF_RANGE, "index 2 of 2.", (drawn.at(3), drawn.at(4), Line("other.py", 5))
+        FindingKind.OUT_OF_RANGE, "index 2 of 2.", (drawn.at(3), drawn.at(4), Line("other.py", 5))
     )
     report = Report("unsafe", [finding], undecided=UndecidedError("the limit was reached"))
     assert str(report) == (
@@ -92,7 +92,7 @@ def test_findings_beside_undecided() -> None:
 
 
 def test_every_kind_has_a_name() -> None:
-    for kind in Kind:
+    for kind in FindingKind:
         report = Report("unsafe", [Finding(kind, "It is wrong.", (Line("a.py", 1),))])
         assert re.search(r"^1\. [a-z' ]+ at a\.py:1$", str(report), re.M)
 
@@ -100,11 +100,11 @@ def test_every_kind_has_a_name() -> None:
 @pytest.mark.parametrize(
     ("verdict", "findings", "why"),
     [
-        ("safe", [Finding(Kind.LEAK, "", ())], None),
+        ("safe", [Finding(FindingKind.LEAK, "", ())], None),
         ("safe", [], UndecidedError("unknown")),
         ("unsafe", [], None),
         ("undecided", [], None),
-        ("undecided", [Finding(Kind.LEAK, "", ())], UndecidedError("unknown")),
+        ("undecided", [Finding(FindingKind.LEAK, "", ())], UndecidedError("unknown")),
     ],
 )
 def test_a_verdict_must_agree_with_its_reasons(
@@ -146,7 +146,7 @@ def test_paths_are_short_where_that_is_clear() -> None:
     text = "/a/b/ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
     short = "ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
     assert short_paths(text, lines) == short
-    finding = Finding(Kind.LEAK, "See /a/b/ring.py:1.", (lines[3], lines[0], lines[0]))
+    finding = Finding(FindingKind.LEAK, "See /a/b/ring.py:1.", (lines[3], lines[0], lines[0]))
     assert str(Report("unsafe", [finding])) == (
         "unsafe.\n\n1. leak at /a/b/ring.py:1\n   See ring.py:1."
     )
@@ -208,18 +208,18 @@ def test_a_picture_needs_nothing_external_and_keeps_within_its_frame(
 
 def test_a_picture_marks_findings_and_says_them(tmp_path: Path) -> None:
     root = svg(drawn.racing(), tmp_path)
-    red = shown(root, _picture.RED)
+    red = shown(root, picture.RED)
     assert "31 (1) copy a_ref to va" in red
     assert "34 (1) read va" in red
     assert "(1) race, lines 34, 31" in red
-    assert "32 copy b_ref to vb" in shown(root, _picture.INK)
+    assert "32 copy b_ref to vb" in shown(root, picture.INK)
     assert "two <copies> on one device: unsafe" in red
     assert any("a schedule that shows finding 1" in text for text in texts(root))
 
 
 def test_a_picture_shows_who_waits_for_ever(tmp_path: Path) -> None:
     root = svg(drawn.blocked_ring(3), tmp_path)
-    red = shown(root, _picture.RED)
+    red = shown(root, picture.RED)
     assert red.count("16 wait recv_sems[0] for 8,192, for ever") == 2
     assert red.count("16 (1) wait recv_sems[0] for 8,192, for ever") == 1
 
@@ -234,7 +234,7 @@ def test_of_a_long_protocol_a_part_is_drawn(tmp_path: Path) -> None:
 def test_of_a_long_protocol_the_part_with_the_finding_is_drawn(tmp_path: Path) -> None:
     report = drawn.safe_ring(2, steps=100)
     last = drawn.Where(0, len(report.program.cores[0]) - 2)  # type: ignore[union-attr]
-    finding = Finding(Kind.RACE, "A race.", (drawn.at(18),), (last,))
+    finding = Finding(FindingKind.RACE, "A race.", (drawn.at(18),), (last,))
     root = svg(Report("unsafe", [finding], report.program, report.analysis), tmp_path)
-    assert "18 (1) write x_ref" in shown(root, _picture.RED)
+    assert "18 (1) write x_ref" in shown(root, picture.RED)
     assert not any("12 signal" in text for text in texts(root))

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType
 
-from safepallas.verify import Report, verify
-from safepallas.verify._model import Finding
+from safepallas import verify
+from safepallas._verify.program import Finding
+from safepallas.verification import Report
 
 from ..loading import load
 

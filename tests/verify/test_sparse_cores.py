@@ -14,8 +14,8 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
 
 import safepallas as sp
+from safepallas._verify.program import Access, Barrier, Start
 from safepallas.testing import compile_for_tpu
-from safepallas.verify._model import Access, Meet, Start
 
 from .on_cores import DMA, NEW, REGULAR, X, finds, judge, kernel_of, scalar, undecided, vector
 
@@ -94,7 +94,7 @@ def on_first(count: int) -> None:
 def test_a_barrier_is_for_the_subcores_of_one_sparse_core() -> None:
     report = judge(lambda: through_shared_memory(plsc.subcore_barrier), ROWS)
     assert report.program is not None
-    met = [[e.among for e in core if isinstance(e, Meet)] for core in report.program.cores]
+    met = [[e.among for e in core if isinstance(e, Barrier)] for core in report.program.cores]
     assert met == [[(0, 1)], [(0, 1)], [(2, 3)], [(2, 3)]]
     # That of SparseCore 1 is not that of SparseCore 0.
     shared = {

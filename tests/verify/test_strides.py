@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from safepallas.verify import Report, verify
-from safepallas.verify._extract import Source
-from safepallas.verify._model import Access, Region, Start
-from safepallas.verify._touches import covers, overlaps
+from safepallas import verify
+from safepallas._verify.analysis.accesses import covers, overlaps
+from safepallas._verify.extract.source import Source, trace
+from safepallas._verify.program import Access, Region, Start
+from safepallas.verification import Report
 
 ANY = pl.BlockSpec(memory_space=pl.ANY)
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
@@ -108,7 +109,9 @@ def test_a_strided_view_of_a_strided_view() -> None:
         pltpu.make_async_copy(x.at[0:2], o.at[ODD].at[pl.ds(1, 2, 2)], sem).start()
 
     fn = pl.pallas_call(kernel, X, in_specs=[ANY], out_specs=ANY, scratch_shapes=[DMA])
-    (start,) = [e for e in Source(fn, (X,)).extract(1, 100).cores[0] if type(e) is Start]
+    (start,) = [
+        e for e in Source(trace(fn, (X,)), (X,)).extract(1, 100).cores[0] if type(e) is Start
+    ]
     assert numbers(start.target) == set(itertools.product((3, 7), range(128)))
 
 

@@ -10,7 +10,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
-from safepallas.verify._model import Enter, Meet, Signal
+from safepallas._verify.program import Barrier, Enter, Signal
 
 from .on_cores import DMA, REGULAR, X, finds, judge, kernel_of, tensor, undecided
 
@@ -252,7 +252,7 @@ def test_with_a_collective_id_cores_of_one_device_enter_together() -> None:
         entries = [event for event in events if isinstance(event, Enter)]
         assert [entry.barrier for entry in entries] == [False, False]
         pair = (core // 2 * 2, core // 2 * 2 + 1)
-        assert [e.among for e in events if isinstance(e, Meet)] == [pair, pair]
+        assert [e.among for e in events if isinstance(e, Barrier)] == [pair, pair]
 
 
 def test_a_device_id_has_to_name_the_core_too() -> None:

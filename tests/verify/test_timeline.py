@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from safepallas.verify._model import (
+from safepallas._verify.program import (
     Allocate,
     Enter,
     Finding,
-    Kind,
+    FindingKind,
     Leave,
     Program,
     Region,
@@ -26,8 +26,8 @@ from safepallas.verify._model import (
     Wait,
     Where,
 )
-from safepallas.verify._report import Report
-from safepallas.verify._timeline import Timeline, complete, lay_out
+from safepallas._verify.report.report import Report
+from safepallas._verify.report.timeline import Timeline, complete, lay_out
 
 from . import drawn
 
@@ -42,9 +42,9 @@ def check(program: Program, order: list[Step], timeline: Timeline) -> None:
             assert moment.begin <= moment.end < following.begin
         assert all(moment.end < timeline.length for moment in moments)
     for hop in timeline.hops:
-        assert hop.sent < hop.came < timeline.length
+        assert hop.departure < hop.arrival < timeline.length
         if hop.into is not None:
-            assert hop.came <= timeline.moments[hop.into.core][hop.into.at].end
+            assert hop.arrival <= timeline.moments[hop.into.core][hop.into.at].end
             assert isinstance(program.cores[hop.into.core][hop.into.at], Wait)
 
 
@@ -123,7 +123,7 @@ def test_a_copy_that_comes_too_early_comes_before_what_is_held_back() -> None:
     start, entry = Where(0, 4), Where(1, 0)
     signals = [Step(0, i) for i in range(3)]
     witness = [*signals, Step(*start)]  # as if there were no barrier
-    finding = Finding(Kind.RACE, "Too early.", (drawn.at(15),), (start, entry), witness)
+    finding = Finding(FindingKind.RACE, "Too early.", (drawn.at(15),), (start, entry), witness)
     order, late = complete(program, finding, drawn.greedy(program))
     assert late == Step(1, 0)
     assert order[4:7] == [Step(0, 4, "read"), Step(0, 4, "write"), Step(1, 0)]
@@ -254,7 +254,7 @@ def scopes() -> Report:
     )
     order = [*map(Step, [0] * 4, range(4)), Step(0, 2, "read"), Step(0, 2, "write")]
     order += [Step(0, 4), Step(0, 5), Step(0, 6)]
-    finding = Finding(Kind.UNWAITED_COPY, "Nobody waits.", (line,), (Where(0, 3),))
+    finding = Finding(FindingKind.UNAWAITED_COPY, "Nobody waits.", (line,), (Where(0, 3),))
     return Report("unsafe", [finding], program, drawn.Schedule(order, {}))
 
 
@@ -317,6 +317,6 @@ def test_what_no_wait_takes_arrives_all_the_same(tmp_path: Path) -> None:
     )
     assert thread == "x=1 arrivals"
     assert any(
-        e["name"] == "[never ends] [unwaited-copy] copy allocation 5 to allocation 5 of x=1"
+        e["name"] == "[never ends] [unawaited-copy] copy allocation 5 to allocation 5 of x=1"
         for e in events
     )

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from safepallas.verify._model import Region
-from safepallas.verify._touches import covers, overlaps
+from safepallas._verify.analysis.accesses import covers, overlaps
+from safepallas._verify.program import Region
 
 
 def boxes(seed: int, ranks: list[int]) -> list[Region]:

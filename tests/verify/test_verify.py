@@ -17,8 +17,9 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas.verify import Report, verify
-from safepallas.verify._analysis import analyse
+from safepallas import verify
+from safepallas._verify.analysis.analyse import analyse
+from safepallas.verification import Report
 
 from ..loading import load
 
@@ -334,9 +335,11 @@ def test_the_limit_is_that_of_the_analysis_too(monkeypatch: pytest.MonkeyPatch) 
         for _ in range(3):
             copy_and_wait(x, o, sem)
 
-    monkeypatch.setattr("safepallas.verify._ordering._Clocks.certain", lambda *_: False)
+    monkeypatch.setattr(
+        "safepallas._verify.analysis.happens_before._Clocks.certain", lambda *_: False
+    )
     assert verify(call(kernel, DMA), X).verdict == "safe"
-    monkeypatch.setattr("safepallas.verify.analyse", functools.partial(analyse, runs=4))
+    monkeypatch.setattr("safepallas._verify.run.analyse", functools.partial(analyse, runs=4))
     report = verify(call(kernel, DMA), X, limit=8)
     assert report.verdict == "undecided"
     assert report.undecided is not None

@@ -98,16 +98,16 @@ def bool_size() -> None:
 
 
 LIMITS = {
-    bool_amount: sp.AmountTypeError,
-    float_array_amount: sp.AmountTypeError,
-    vector_amount: sp.AmountTypeError,
-    negative_amount: sp.AmountRangeError,
-    wait_for_nothing: sp.AmountRangeError,
-    out_of_bounds: sp.IndexRangeError,
-    bool_index: sp.IndexTypeError,
-    float_array_index: sp.IndexTypeError,
-    negative_priority: sp.CopyOptionError,
-    negative_core: sp.AmountTypeError,
-    negative_size: sp.SpecError,
-    bool_size: sp.SpecError,
+    bool_amount: sp.errors.AmountTypeError,
+    float_array_amount: sp.errors.AmountTypeError,
+    vector_amount: sp.errors.AmountTypeError,
+    negative_amount: sp.errors.AmountRangeError,
+    wait_for_nothing: sp.errors.AmountRangeError,
+    out_of_bounds: sp.errors.IndexRangeError,
+    bool_index: sp.errors.IndexTypeError,
+    float_array_index: sp.errors.IndexTypeError,
+    negative_priority: sp.errors.CopyOptionError,
+    negative_core: sp.errors.AmountTypeError,
+    negative_size: sp.errors.SpecError,
+    bool_size: sp.errors.SpecError,
 }

@@ -102,14 +102,14 @@ def read_where_it_cannot_be() -> None:
 
 
 LIMITS = {
-    unknown_axis: sp.DeviceIdError,
-    too_few_coordinates: sp.DeviceIdError,
-    one_int_on_two_axes: sp.DeviceIdError,
-    no_such_device: sp.DeviceIdError,
-    bool_coordinate: sp.DeviceIdTypeError,
-    other_shape: sp.CopyMismatchError,
-    after_the_scope: sp.ScopeEndedError,
-    no_collective_id: sp.MissingCollectiveIdError,
-    unused_collective_id: sp.UnusedCollectiveIdError,
-    read_where_it_cannot_be: sp.InterpretedReadError,
+    unknown_axis: sp.errors.DeviceIdError,
+    too_few_coordinates: sp.errors.DeviceIdError,
+    one_int_on_two_axes: sp.errors.DeviceIdError,
+    no_such_device: sp.errors.DeviceIdError,
+    bool_coordinate: sp.errors.DeviceIdTypeError,
+    other_shape: sp.errors.CopyMismatchError,
+    after_the_scope: sp.errors.ScopeEndedError,
+    no_collective_id: sp.errors.MissingCollectiveIdError,
+    unused_collective_id: sp.errors.UnusedCollectiveIdError,
+    read_where_it_cannot_be: sp.errors.InterpretedReadError,
 }

@@ -13,38 +13,38 @@ def caught(error: Exception) -> None:
 
 value_error: type[ValueError] = sp.SemaphoreError
 type_errors: list[type[TypeError]] = [
-    sp.AdoptError,
-    sp.AmountTypeError,
-    sp.AnnotationError,
-    sp.AxisTypeError,
-    sp.CopyOptionError,
-    sp.DeviceIdTypeError,
-    sp.IndexTypeError,
-    sp.NotARefError,
-    sp.NotASemaphoreError,
-    sp.NotScalarError,
-    sp.SpecError,
-    sp.WaitOptionError,
-    sp.WrongKindError,
+    sp.errors.AdoptError,
+    sp.errors.AmountTypeError,
+    sp.errors.AnnotationError,
+    sp.errors.AxisTypeError,
+    sp.errors.CopyOptionError,
+    sp.errors.DeviceIdTypeError,
+    sp.errors.IndexTypeError,
+    sp.errors.NotARefError,
+    sp.errors.NotASemaphoreError,
+    sp.errors.NotScalarError,
+    sp.errors.SpecError,
+    sp.errors.WaitOptionError,
+    sp.errors.WrongKindError,
 ]
-index_error: type[IndexError] = sp.IndexRangeError
-assertion_error: type[AssertionError] = sp.UnsafeProtocolError
+index_error: type[IndexError] = sp.errors.IndexRangeError
+assertion_error: type[AssertionError] = sp.errors.UnsafeProtocolError
 semaphore_errors: list[type[sp.SemaphoreError]] = [
-    sp.AmountRangeError,
-    sp.AxisError,
-    sp.CopyMismatchError,
-    sp.CountedCopyError,
-    sp.DeviceIdError,
-    sp.ForeignSemaphoreError,
-    sp.InterpretedCopyError,
-    sp.InterpretedReadError,
-    sp.MissingCollectiveIdError,
-    sp.MixedBarriersError,
-    sp.NotInKernelError,
-    sp.PictureError,
-    sp.ScopeEndedError,
-    sp.UnsafeProtocolError,
-    sp.UnusedCollectiveIdError,
+    sp.errors.AmountRangeError,
+    sp.errors.AxisError,
+    sp.errors.CopyMismatchError,
+    sp.errors.CountedCopyError,
+    sp.errors.DeviceIdError,
+    sp.errors.ForeignSemaphoreError,
+    sp.errors.InterpretedCopyError,
+    sp.errors.InterpretedReadError,
+    sp.errors.MissingCollectiveIdError,
+    sp.errors.MixedBarriersError,
+    sp.errors.NotInKernelError,
+    sp.errors.PictureError,
+    sp.errors.ScopeEndedError,
+    sp.errors.UnsafeProtocolError,
+    sp.errors.UnusedCollectiveIdError,
 ]
-warning: type[UserWarning] = sp.SemaphoreLimitWarning
-assert_type(sp.SemaphoreLimitWarning.code, str)
+warning: type[UserWarning] = sp.errors.SemaphoreLimitWarning
+assert_type(sp.errors.SemaphoreLimitWarning.code, str)

@@ -1,0 +1,1 @@
+"""Every error: its class, its code and its text in one place. `safepallas.errors` is public."""

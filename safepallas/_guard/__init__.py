@@ -1,0 +1,1 @@
+"""The checks of safepallas for kernels of raw Pallas (`safepallas.testing.guard_raw_pallas`)."""

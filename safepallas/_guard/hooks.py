@@ -1,0 +1,175 @@
+"""What stands in the place of Pallas's operations under the guard: check, then the original."""
+
+import functools
+import inspect
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from safepallas._guard import checks as _guard_checks
+from safepallas._guard.names import Names
+from safepallas._semaphores.lifetime import Scope
+
+_WAITS = ("wait", "wait_send", "wait_recv", "wait_read", "wait_write")
+
+
+@final
+class Guard:
+    """What `guard_raw_pallas` yields.
+
+    Attributes:
+        checked: how many operations were checked and how many kernels and scopes traced, by the
+            name of the raw function or, for what is done with a copy, of the method:
+            ``{"pallas_call": 1, "make_async_copy": 1, "start": 1, "wait": 1}``.
+
+    Example::
+
+        with testing.guard_raw_pallas() as guard:
+            jax.eval_shape(raw_fn, x)
+        assert guard.checked["pallas_call"] == 1
+    """
+
+    __slots__ = ("checked",)
+
+    def __init__(self) -> None:
+        self.checked: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"<Guard, checked: {dict(self.checked)}>"
+
+
+class Hooks:
+    """What all replaced functions share: the guards that are entered, on whatever threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.guards: list[Guard] = []
+        self.names = Names()
+
+    def apply(self) -> bool:
+        """Whether a replaced function, which asks, is to check what it was called with.
+
+        Not once the guard has been left, and not for safepallas, which has checked it.
+        """
+        name = sys._getframe(2).f_globals.get("__name__", "")
+        return bool(self.guards) and str(name).partition(".")[0] != "safepallas"
+
+    def count(self, operation: str) -> None:
+        with self.lock:
+            for guard in self.guards:
+                guard.checked[operation] += 1
+
+
+def _arguments_of(original: Any) -> Callable[[Any, Any], Mapping[str, Any] | None]:
+    """How a call's arguments get the names of the parameters; None where they do not fit.
+
+    Versions of JAX differ in what else there is, and then Pallas itself says what does not fit.
+    """
+    signature = inspect.signature(original)
+
+    def arguments(args: Any, kwargs: Any) -> Mapping[str, Any] | None:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        return bound.arguments
+
+    return arguments
+
+
+def operation(hooks: Hooks, original: Any, check: Callable[..., None]) -> Any:
+    """Check, then do."""
+    arguments = _arguments_of(original)
+
+    @functools.wraps(original)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        given = arguments(args, kwargs) if hooks.apply() else None
+        if given is not None:
+            check(hooks.names, given)
+            hooks.count(original.__name__)
+        return original(*args, **kwargs)
+
+    return guarded
+
+
+def copy(hooks: Hooks, original: Any) -> Any:
+    """Check, make the copy, and look at what is done with it."""
+    arguments, name = _arguments_of(original), original.__name__
+
+    @functools.wraps(original)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        given = arguments(args, kwargs) if hooks.apply() else None
+        if given is None:
+            return original(*args, **kwargs)
+        sems = _guard_checks.copy(hooks.names, name, given)
+        remote = _guard_checks.is_remote(given)
+        if not name.startswith("make_"):  # it is started as well
+            options = given.get("priority", 0), given.get("add", False)
+            _guard_checks.check_start(remote, *options, sems[-1])
+        hooks.count(name)
+        return _watched(original(*args, **kwargs), hooks, sems, remote)
+
+    return guarded
+
+
+def barrier(hooks: Hooks, original: Any) -> Any:
+    """Take down the name of the barrier semaphore."""
+    scope = Scope(lambda: "the kernel")
+
+    @functools.wraps(original)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        ref = original(*args, **kwargs)
+        if hooks.apply():
+            hooks.names.learn(ref, "barrier", lambda: "pltpu.get_barrier_semaphore()", scope)
+            hooks.count(original.__name__)
+        return ref
+
+    return guarded
+
+
+_watched_classes: dict[Any, Any] = {}
+
+
+def _watched_class(cls: Any) -> Any:
+    """The class of copies of raw Pallas, with checks before a copy is started or waited for."""
+    if cls in _watched_classes:
+        return _watched_classes[cls]
+
+    def method(name: str) -> Any:
+        original = getattr(cls, name)
+
+        @functools.wraps(original)
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            watch, self._watch = self._watch, None  # one method calls another
+            try:
+                if watch is not None:
+                    watch(name, *args, **kwargs)
+                return original(self, *args, **kwargs)
+            finally:
+                self._watch = watch
+
+        return watched
+
+    methods = {name: method(name) for name in ("start", *_WAITS) if hasattr(cls, name)}
+    watched_class = type(cls.__name__, (cls,), {"__module__": cls.__module__, **methods})
+    return _watched_classes.setdefault(cls, watched_class)
+
+
+def _watched(raw: Any, hooks: Hooks, sems: list[Any], remote: bool) -> Any:
+    """A copy of raw Pallas, which from now on is looked at."""
+
+    def watch(name: str, priority: Any = 0, *, add: Any = False) -> None:
+        for sem in sems:
+            hooks.names.check_alive(sem, name)
+            if name != "start":
+                _guard_checks.check_wait(sem)
+        if name == "start":
+            _guard_checks.check_start(remote, priority, add, sems[-1])
+        hooks.count(name)
+
+    raw.__class__ = _watched_class(type(raw))
+    raw._watch = watch
+    return raw

@@ -1,0 +1,1 @@
+"""All that knows JAX's private parts, or the schema of its jaxprs."""

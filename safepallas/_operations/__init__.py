@@ -1,0 +1,1 @@
+"""What may be done with a semaphore: signal, wait, read, copies, barriers."""

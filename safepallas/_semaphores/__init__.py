@@ -1,0 +1,1 @@
+"""Semaphores: kinds, handles, the requests that allocate them, how long they live."""

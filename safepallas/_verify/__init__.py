@@ -1,0 +1,1 @@
+"""The verifier: `sp.verify`, and in `safepallas.verification` what it returns."""

@@ -1,0 +1,1 @@
+"""From a program to what is wrong with it."""

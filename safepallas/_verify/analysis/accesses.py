@@ -1,0 +1,118 @@
+"""Who touches which memory, accesses of cores and both ends of copies, and which of them meet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from safepallas._verify.analysis.semaphore_machine import Run
+from safepallas._verify.program import Access, Line, Program, Region, Start, Step, Where
+
+
+class Touch(NamedTuple):
+    """A read or a write of a region, from the moment it may begin to the moment it is over."""
+
+    region: Region
+    is_write: bool
+    begin: Where
+    end: Step
+    line: Line
+
+    @property
+    def is_copy(self) -> bool:
+        return self.end.part != ""
+
+
+def touches(program: Program, run: Run) -> list[Touch]:
+    """All touches that happen, in the order of the run, a copy at its start."""
+    found: list[Touch] = []
+    cores = program.cores
+    for step in run.order:
+        core, at, part = step
+        if part:
+            continue
+        event = cores[core][at]
+        if isinstance(event, Access):
+            where = Where(core, at)
+            found.append(Touch(event.region, event.is_write, where, step, event.line))
+        elif isinstance(event, Start):
+            where = Where(core, at)
+            read, write = Step(core, at, "read"), Step(core, at, "write")
+            found.append(Touch(event.source, False, where, read, event.line))
+            found.append(Touch(event.target, True, where, write, event.line))
+            for indices in event.indices:
+                found.append(Touch(indices, False, where, read, event.line))
+    return found
+
+
+def by_buffer(found: list[Touch]) -> Iterator[list[Touch]]:
+    """The touches of each buffer of each core, leaving out buffers that cannot race."""
+    buffers: dict[tuple[int, int], list[Touch]] = defaultdict(list)
+    for touch in found:
+        buffers[touch.region.core, touch.region.allocation].append(touch)
+    for key in sorted(buffers):
+        group = buffers[key]
+        writes = any(touch.is_write for touch in group)
+        # What one core does by itself is in order.
+        alone = all(not touch.is_copy and touch.begin.core == key[0] for touch in group)
+        if writes and not alone:
+            yield group
+
+
+def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
+    """For each of some regions of one buffer, those that it overlaps, itself among them.
+
+    Sorted along the dimension that tells most of them apart, so that the usual case, many blocks
+    side by side, costs little more than the sorting.
+    """
+    distinct = sorted(set(regions))
+    meets: dict[Region, list[Region]] = {region: [] for region in distinct}
+    ranks: dict[int, list[Region]] = defaultdict(list)
+    for region in distinct:
+        ranks[len(region.low)].append(region)
+    for rank, group in ranks.items():
+        for other, members in ranks.items():
+            if other != rank:  # boxes of another rank are not understood: all of the buffer
+                for region in group:
+                    meets[region].extend(members)
+        if rank == 0:
+            for region in group:
+                meets[region].extend(group)
+            continue
+        axis = max(range(rank), key=lambda d: len({region.low[d] for region in group}))
+        ordered = sorted(group, key=lambda region: region.low[axis])
+        for i, region in enumerate(ordered):
+            if region.overlaps(region):  # not empty
+                meets[region].append(region)
+            for j in range(i + 1, len(ordered)):
+                if ordered[j].low[axis] >= region.high[axis]:
+                    break
+                if region.overlaps(ordered[j]):
+                    meets[region].append(ordered[j])
+                    meets[ordered[j]].append(region)
+    return meets
+
+
+def covers(outer: Region, inner: Region) -> bool:
+    """Whether the first box of a buffer holds all of the second."""
+    if outer.low == inner.low and outer.high == inner.high and outer.step == inner.step:
+        return True
+    if not outer.low:
+        return True
+    if len(outer.low) != len(inner.low):
+        return False
+    pairs = zip(outer.low, inner.low, outer.high, inner.high, strict=True)
+    return all(a <= b and c >= d for a, b, c, d in pairs) and (
+        not outer.step or _steps_cover(outer, inner)
+    )
+
+
+def _steps_cover(outer: Region, inner: Region) -> bool:
+    """Whether the numbers that one box steps on, by dimension, hold those of one inside it."""
+    steps = inner.step or (1,) * len(inner.low)
+    ends = zip(inner.low, inner.high, outer.low, outer.step, steps, strict=True)
+    return all(
+        (low - first) % every == 0 and (step % every == 0 or high == low + 1)
+        for low, high, first, every, step in ends
+    )

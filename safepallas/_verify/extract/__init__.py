@@ -1,0 +1,1 @@
+"""From a traced function to its program: the events of every core, in order."""

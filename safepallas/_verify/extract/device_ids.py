@@ -1,0 +1,210 @@
+"""From a device id, in any form that Pallas takes, to the core that it names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+
+from safepallas._jax import core_meshes, jaxprs
+from safepallas._jax.core_meshes import Cores
+from safepallas._verify.extract.core import Core
+from safepallas._verify.extract.interpreter import Env, Equation
+from safepallas._verify.extract.mesh import Mesh
+from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.extract.views import value_of
+from safepallas._verify.program import FindingKind, Line, UndecidedError
+
+
+def finder(
+    equation: Equation, device_id: Any, core_index: Any, is_logical: bool
+) -> Callable[[Core, Env, str], int]:
+    """How to find the core that an operation goes to: `target`, each answer worked out once."""
+    leaves, form = jax.tree_util.tree_flatten((device_id, core_index))
+    places = [equation.inputs[leaf.at] for leaf in leaves if type(leaf) is jaxprs.Slot]
+    line, names_nothing = equation.line, device_id is None and core_index is None
+    # Ids of one form name the same cores in all equations.
+    fixed = tuple(None if type(leaf) is jaxprs.Slot else leaf for leaf in leaves)
+    found: dict[Any, int] = equation.shared.setdefault((form, fixed, is_logical), {})
+
+    def find(core: Core, env: Env, lives_on: str = "") -> int:
+        if names_nothing and not lives_on:
+            return core.number
+        numbers = [env[place] for place in places]
+        key: Any = None
+        if all(type(number) is int for number in numbers):
+            # Where the id says it all, nothing is left to where a core itself is.
+            who = None if _names_all(core.shared.mesh, device_id) else core.number
+            key = (who, lives_on, *numbers)
+            if key in found:
+                return found[key]
+        to = _Id(device_id, core_index, is_logical, lives_on)
+        answer = target(core, to, value_of(equation, env), line)
+        if key is not None:
+            found[key] = answer
+        return answer
+
+    return find
+
+
+def _names_all(mesh: Mesh, device_id: Any) -> bool:
+    if mesh.cores > 1:
+        return False
+    if isinstance(device_id, Mapping):
+        return device_id.keys() >= mesh.devices.keys()
+    return device_id is not None
+
+
+class _Id(NamedTuple):
+    """What names a core."""
+
+    device_id: Any
+    core_index: Any
+    is_logical: bool
+    lives_on: str  # the kind of cores of the semaphore, where it is another
+
+
+def target(core: Core, to: _Id, value: Callable[[Any], Any], line: Line) -> int:
+    """The number of the core that an operation goes to.
+
+    Raises:
+        UndecidedError: the id is not known, or is not told by JAX which core it means.
+        WrongError: there is no such device.
+    """
+    mesh, here = core.shared.mesh, core.part
+    there = mesh.part(to.lives_on) if to.lives_on else here
+    if there is None:
+        raise UndecidedError("It goes to cores that run no kernel here.", line)
+    at = dict(core.at)
+    named: set[Any] = set()
+    if to.device_id is not None:
+        named = _set_device(core, at, to.device_id, to.is_logical, value, line)
+    axes = {name for name, _ in there.axes}
+    if to.core_index is not None:
+        _set_core(core, at, there, _number(value(to.core_index), "core index", line), line)
+        named = named | axes
+    named_cores = named & axes
+    if named - axes - {*mesh.devices}:
+        raise UndecidedError("A device id names an axis that the cores there do not have.", line)
+    if there != here and not axes <= named_cores | {name for name, _ in here.axes}:
+        raise UndecidedError("A device id does not say which core of the other kind.", line)
+    if there == here and there.size > 1:
+        if not named_cores and named:
+            raise UndecidedError(_NO_CORE, line)
+        by_axes = bool(named_cores) and to.core_index is None and here.kind != core_meshes.TENSOR
+        if by_axes and not core_meshes.KEEPS_CORE_AXES:
+            raise UndecidedError(_LEFT_OUT, line)
+    number = mesh.number(at, there)
+    if here.kind != core_meshes.TENSOR and number // mesh.cores != core.number // mesh.cores:
+        raise UndecidedError(_OTHER_DEVICE, line)
+    return number
+
+
+_OTHER_DEVICE = (
+    "A SparseCore reaches another device: whether that runs the kernel by then is not documented."
+)
+# Measured: what JAX's own interpreter does, and what is in the module that JAX 0.10.2 makes.
+_NO_CORE = (
+    "A device id names no core, and each device has several: JAX's interpreter takes core 0, and "
+    "it is not documented what the compiler takes. Name the core too."
+)
+_LEFT_OUT = (
+    "JAX 0.10.2 leaves out the core axes of a device id where the semaphore is on SparseCores of "
+    "the same kind: the core signals itself. Use JAX 0.12."
+)
+
+
+def _set_core(core: Core, at: dict[Any, int], there: Cores, index: int, line: Line) -> None:
+    if there.kind == core_meshes.VECTOR and there.size > 1:
+        text = "A core_index does not say which vector subcore: name the axes in device_id."
+        raise UndecidedError(text, line)
+    if not 0 <= index < there.size:
+        core.wrong(
+            FindingKind.OUT_OF_RANGE,
+            f"{core.place} names core {index}, but there are {there.size} cores on a device "
+            "here: give a core_index from 0 on, below that.",
+            line,
+        )
+    for name, _ in there.axes:
+        at[name] = index
+
+
+def _number(value: Any, what: str, line: Line) -> int:
+    if value is UNKNOWN:
+        raise UndecidedError(f"The {what} depends on data that is not known before it runs.", line)
+    return int(value)
+
+
+def _set_device(
+    core: Core,
+    at: dict[Any, int],
+    device_id: Any,
+    is_logical: bool,
+    value: Callable[[Any], Any],
+    line: Line,
+) -> set[Any]:
+    """Go there, and tell which axes were named."""
+    axes = core.shared.mesh.devices
+    if isinstance(device_id, Mapping):
+        named: set[Any] = set()
+        for name, part in device_id.items():
+            number = _number(value(part), "device id", line)
+            if isinstance(name, tuple):
+                _set_joint(core, at, name, number, line)
+                named |= {*name}
+            else:
+                _set(core, at, name, number, line)
+                named.add(name)
+        return named
+    parts = device_id if isinstance(device_id, (tuple, list)) else (device_id,)
+    numbers = [_number(value(part), "device id", line) for part in parts]
+    if is_logical and len(numbers) == 1:
+        _set_joint(core, at, tuple(axes), numbers[0], line)
+        return {*axes}
+    if len(numbers) != len(axes):
+        core.wrong(
+            FindingKind.OUT_OF_RANGE,
+            f"{core.place} names a device by {len(numbers)} coordinates, but the mesh has "
+            f"{len(axes)} axes ({', '.join(map(str, axes)) or 'none'}): give one for each.",
+            line,
+        )
+    for name, number in zip(axes, numbers, strict=True):
+        _set(core, at, name, number, line)
+    return {*axes}
+
+
+def _set(core: Core, at: dict[Any, int], name: Any, number: int, line: Line) -> None:
+    sizes = core.shared.mesh.axes
+    if name not in sizes:
+        raise UndecidedError(f"A device id names the axis {name!r}, which is no mesh axis.", line)
+    if not 0 <= number < sizes[name]:
+        what = "device" if name in core.shared.mesh.devices else "core"
+        core.wrong(
+            FindingKind.OUT_OF_RANGE,
+            f"{core.place} names {what} {name}={number}, but axis {name} has "
+            f"{sizes[name]} {what}s, 0 to {sizes[name] - 1}: wrap the id around, for instance with "
+            "jax.lax.rem, or do not communicate there.",
+            line,
+        )
+    at[name] = number
+
+
+def _set_joint(
+    core: Core, at: dict[Any, int], names: tuple[Any, ...], number: int, line: Line
+) -> None:
+    """One number for several axes, the last one going fastest."""
+    sizes = core.shared.mesh.axes
+    if not all(name in sizes for name in names):
+        raise UndecidedError(f"A device id names the axes {names!r}, not all of the mesh.", line)
+    total = math.prod(sizes[name] for name in names)
+    if not 0 <= number < total:
+        core.wrong(
+            FindingKind.OUT_OF_RANGE,
+            f"{core.place} names device {number}, but there are {total} devices, 0 to {total - 1}: "
+            "wrap the id around, for instance with jax.lax.rem, or do not communicate there.",
+            line,
+        )
+    for name in reversed(names):
+        number, at[name] = divmod(number, sizes[name])

@@ -1,0 +1,92 @@
+"""Blocks that Pallas' own pipeline moves: a window in fast memory for each blocked operand.
+
+The pipeline writes an input's window before a step that wants another block, and reads an output's
+after the last step of a block. A copy of the kernel's own that is then still in flight on that
+window races with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safepallas._jax import jaxprs
+from safepallas._verify.extract.interpreter import Code, run
+from safepallas._verify.extract.memory import Ref
+from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.program import Access, Line
+
+if TYPE_CHECKING:
+    from safepallas._verify.extract.core import Core
+
+
+class Window:
+    """The window of one operand on one core, during one call."""
+
+    def __init__(
+        self,
+        operand: jaxprs.Operand,
+        ref: Ref,
+        index_map: Code,
+        numbers: Any,
+        is_output: bool,
+        line: Line,
+    ) -> None:
+        self._operand = operand
+        self._ref = ref
+        self._map = index_map
+        self._numbers = numbers
+        self._is_output = is_output
+        self._line = line
+        self._block: list[Any] | None = None
+        self._is_fixed = not index_map.steps and not set(index_map.gives) & set(index_map.takes)
+
+    def begin(self, core: Core, step: Sequence[int], prefetched: Sequence[Ref]) -> None:
+        """Before a grid step."""
+        if self._is_fixed and self._block is not None:
+            return
+        core.is_muted = True
+        block = run(self._map, core, [*step, *prefetched])
+        core.is_muted = False
+        # A block that is not known may be another one each time.
+        if block == self._block and not any(b is UNKNOWN for b in block):
+            return
+        if self._is_output and self._block is not None:
+            self._move(core)
+        self._block = block
+        if not self._is_output:
+            self._move(core)
+            self._fill(block)
+        elif self._ref.contents is not None:
+            self._ref.contents.store(None, UNKNOWN)
+
+    def end(self, core: Core) -> None:
+        """After the last grid step."""
+        if self._is_output and self._block is not None:
+            self._move(core)
+
+    def _move(self, core: Core) -> None:
+        if not self._ref.is_quiet:
+            core.emit(Access(core.region_of_all(self._ref), not self._is_output, self._line))
+
+    def _fill(self, block: Sequence[Any]) -> None:
+        """The numbers of the new block, where the operand's are known."""
+        contents, operand = self._ref.contents, self._operand
+        if contents is None:
+            return
+        if not isinstance(self._numbers, np.ndarray) or any(b is UNKNOWN for b in block):
+            contents.store(None, UNKNOWN)
+            return
+        index: list[Any] = []
+        for number, size, length in zip(block, operand.block, operand.array_shape, strict=True):
+            if size is None:
+                index.append(number)
+                continue
+            start = number * size if operand.is_blocked else number
+            if start + size > length:  # the rest of the block is not known
+                contents.store(None, UNKNOWN)
+                return
+            index.append(slice(start, start + size))
+        contents.store(..., self._numbers[tuple(index)])

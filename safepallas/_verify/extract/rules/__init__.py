@@ -1,0 +1,1 @@
+"""What each operation does to a core: a module for each family of primitives."""

@@ -1,0 +1,1 @@
+"""From findings to text, pictures and traces."""

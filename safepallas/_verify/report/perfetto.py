@@ -1,0 +1,201 @@
+"""A timeline as a trace that Perfetto and ``chrome://tracing`` open.
+
+The format is the JSON of the Trace Event Format: complete events (``X``) on threads, flow events
+(``s``, ``f``) for arrows, metadata (``M``) for names. One step of logical time is a microsecond.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from safepallas._verify.program import (
+    Allocate,
+    Barrier,
+    Enter,
+    Event,
+    Finding,
+    Leave,
+    Line,
+    Program,
+    Release,
+    Signal,
+    Start,
+    Wait,
+    Where,
+)
+from safepallas._verify.report.names import (
+    call_name,
+    call_names,
+    event_words,
+    is_known,
+    mesh_words,
+    short_place,
+)
+from safepallas._verify.report.timeline import Flight, Timeline
+
+_PROCESS = 1
+_CATEGORIES: Mapping[type, str] = {
+    Enter: "call",
+    Leave: "call",
+    Allocate: "scope",
+    Release: "scope",
+    Signal: "signal",
+    Start: "start",
+    Wait: "wait",
+    Barrier: "wait",
+}
+
+
+def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The trace, ready for `json.dump`: a thread for each core, and one or more for its copies."""
+    return _Trace(program, timeline, findings).build()
+
+
+class _Trace:
+    def __init__(self, program: Program, timeline: Timeline, findings: Sequence[Finding]) -> None:
+        self.program = program
+        self.timeline = timeline
+        self.findings: dict[Where, list[Finding]] = {}
+        for finding in findings:
+            for where in finding.events:
+                self.findings.setdefault(where, []).append(finding)
+        self.flights: list[list[tuple[Where, Flight]]] = [[] for _ in program.cores]
+        for where, flight in timeline.flights.items():
+            self.flights[where.core].append((where, flight))
+        self.slices: list[dict[str, Any]] = []
+        self.arrows: list[dict[str, Any]] = []
+        self.names: list[dict[str, Any]] = []
+        self.threads = 0
+        self.core_threads: list[int] = []
+        self.copy_threads: dict[Where, int] = {}
+
+    def build(self) -> dict[str, Any]:
+        title = f"{call_names(self.program)} on {mesh_words(self.program)}"
+        self.metadata("process_name", 0, name=title)
+        for core in range(len(self.program.cores)):
+            self.add_core(core)
+        for hop in self.timeline.hops:
+            self.add_arrow(
+                self.copy_threads[hop.source]
+                if hop.is_copy
+                else self.core_threads[hop.source.core],
+                hop.departure,
+                *self.end_of(hop.core, hop.arrival, hop.into),
+                "copy" if hop.is_copy else "signal",
+            )
+        # Viewers sort by time themselves; enclosing slices must come before what they enclose.
+        self.slices.sort(key=lambda x: (x["tid"], x["ts"], -x["dur"]))
+        return {
+            "displayTimeUnit": "ms",
+            "traceEvents": [*self.names, *self.slices, *self.arrows],
+        }
+
+    def add_core(self, core: int) -> None:
+        place = short_place(self.program, core)
+        thread = self.new_thread(place)
+        self.core_threads.append(thread)
+        events = self.program.cores[core]
+        moments = self.timeline.moments[core]
+        open_slices: list[dict[str, Any]] = []  # the kernel call and the scopes that we are in
+        for at, (begin, end) in enumerate(moments):
+            event = events[at]
+            if isinstance(event, Leave | Release):
+                if open_slices:
+                    opened = open_slices.pop()
+                    opened["dur"] = end + 1 - opened["ts"]
+                self.add_slice(thread, begin, end + 1, core, at, event)
+                continue
+            if isinstance(event, Enter | Allocate):
+                name = (
+                    call_name(self.program, event.call)
+                    if isinstance(event, Enter)
+                    else event_words(self.program, core, event)
+                )
+                opened = self.slice(thread, begin, self.timeline.length, name, event.line)
+                opened["cat"] = _CATEGORIES[type(event)]
+                open_slices.append(opened)
+                if isinstance(event, Allocate):
+                    continue
+            self.add_slice(thread, begin, end + 1, core, at, event)
+        if core in self.timeline.blocked:
+            at, begin = len(moments), self.timeline.blocked[core]
+            blocked = self.add_slice(thread, begin, self.timeline.length, core, at, events[at])
+            blocked["name"] = "[blocked] " + blocked["name"]
+            blocked["cname"] = "terrible"
+        self.add_copies(core, place)
+
+    def add_copies(self, core: int, place: str) -> None:
+        """Slices of one thread must nest, and copies need not: as many threads as are in flight."""
+        free: list[tuple[int, int]] = []  # a heap: when a thread is free, and which
+        for where, flight in self.flights[core]:
+            end = self.timeline.length if flight.end is None else flight.end
+            if free and free[0][0] <= flight.begin:
+                thread = heapq.heappop(free)[1]
+            else:
+                thread = self.new_thread(f"{place} copies")
+            heapq.heappush(free, (end, thread))
+            self.copy_threads[where] = thread
+            event = self.program.cores[core][where.at]
+            added = self.add_slice(thread, flight.begin, end, core, where.at, event)
+            added["cat"] = "copy"
+            if isinstance(event, Start):
+                added["args"]["amount"] = event.amount
+            if flight.end is None:
+                added["name"] = "[never ends] " + added["name"]
+
+    def end_of(self, core: int, came: int, into: Where | None) -> tuple[int, int]:
+        """The thread and the time at which an arrow ends: in the wait that took what came."""
+        if into is not None:
+            return self.core_threads[into.core], self.timeline.moments[into.core][into.at].end
+        thread = self.new_thread(f"{short_place(self.program, core)} arrivals")
+        self.slice(thread, came, came + 1, "arrives, and no wait takes it", None)["cat"] = "arrival"
+        return thread, came
+
+    def add_slice(
+        self, thread: int, begin: int, end: int, core: int, at: int, event: Event
+    ) -> dict[str, Any]:
+        name = event_words(self.program, core, event)
+        added = self.slice(thread, begin, end, name, event.line)
+        added["cat"] = _CATEGORIES.get(type(event), "access")
+        for finding in self.findings.get(Where(core, at), ()):
+            added["name"] = f"[{finding.kind.value}] {added['name']}"
+            added["cname"] = "terrible"
+            added["args"]["finding"] = finding.text
+        return added
+
+    def slice(
+        self, thread: int, begin: int, end: int, name: str, line: Line | None
+    ) -> dict[str, Any]:
+        args = {"line": str(line)} if line and is_known(line) else {}
+        added = {
+            "name": name,
+            "cat": "",
+            "ph": "X",
+            "ts": begin,
+            "dur": end - begin,
+            "pid": _PROCESS,
+            "tid": thread,
+            "args": args,
+        }
+        self.slices.append(added)
+        return added
+
+    def add_arrow(self, source: int, sent: int, target: int, came: int, category: str) -> None:
+        common = {"name": category, "cat": category, "id": len(self.arrows) // 2 + 1}
+        begin = {**common, "ph": "s", "ts": sent, "pid": _PROCESS, "tid": source}
+        end = {**common, "ph": "f", "bp": "e", "ts": came, "pid": _PROCESS, "tid": target}
+        self.arrows += [begin, end]
+
+    def new_thread(self, name: str) -> int:
+        """Threads from 1 on: viewers take thread 0 for the idle one."""
+        self.threads += 1
+        self.metadata("thread_name", self.threads, name=name)
+        self.metadata("thread_sort_index", self.threads, sort_index=self.threads)
+        return self.threads
+
+    def metadata(self, kind: str, thread: int, **args: Any) -> None:
+        self.names.append(
+            {"name": kind, "ph": "M", "ts": 0, "pid": _PROCESS, "tid": thread, "args": args}
+        )
