@@ -1,4 +1,4 @@
-"""docs/start.md keeps its word: five commands from a fresh environment to a refused kernel.
+"""docs/quickstart.md keeps its word: five commands from a fresh environment to a refused kernel.
 
 They are taken off the page and run in a new environment in a folder of its own. Only the checkout
 is named by its path, as the folder holds nothing but what the reader writes.
