@@ -1,4 +1,4 @@
-"""Runs the code blocks of a page of documentation: ``python -m tests.docs.blocks docs/quickstart.md``.
+"""Runs the code blocks of a page: ``python -m tests.docs.blocks docs/quickstart.md``.
 
 With ``--write`` the outputs that the page shows are replaced by today's. The convention, for
 README.md, CONTRIBUTING.md and all of docs/:

@@ -83,9 +83,7 @@ def _execute(code: str, name: str, names: dict[str, Any]) -> None:
 def run(code: str, name: str) -> None:
     """An example that stands outside a kernel: its kernels run in Pallas's TPU interpreter."""
     # These compile, compare and decide, and nothing runs; or they name their interpreter.
-    as_it_is = (
-        name.startswith(("safepallas.testing", "safepallas.verification")) or "interpret=" in code
-    )
+    as_it_is = name.startswith(("safepallas.testing", "safepallas.verif")) or "interpret=" in code
     with nullcontext() if as_it_is else pltpu.force_tpu_interpret_mode():
         _execute(code, name, outside())
 

@@ -7,7 +7,7 @@ from textwrap import indent
 
 from ..typing import checkers
 from .docstring_examples import INSIDE
-from .docstrings import MODULES, Example, Public, everything, examples
+from .docstrings import MODULES, Example, everything, public
 
 HEAD = """\
 from typing import Any
@@ -71,8 +71,8 @@ def check(functions: list[str], work: Path) -> str:
 
 
 def test_examples_pass_mypy(tmp_path: Path) -> None:
-    public = [*everything(), *(Public(module.__name__, module) for module in MODULES)]
-    shown = [(p.name.replace(".", "_"), example) for p in public for example in examples(p.text)]
+    names = [*everything().values(), *(public(module.__name__, module) for module in MODULES)]
+    shown = [(one.name.replace(".", "_"), example) for one in names for example in one.examples]
     assert IN_KERNEL.keys() == set(INSIDE)
     wrong = Example(True, "sp.signal(sem)")
     text = check(

@@ -1,4 +1,4 @@
-"""docs/migration-guide.md: its typed kernels satisfy mypy, and the raw ones compute what the typed ones do.
+"""docs/migration-guide.md: its typed kernels satisfy mypy; the raw ones compute the same.
 
 That the two lower alike is asserted by the page itself, when its blocks run.
 """
