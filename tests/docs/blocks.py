@@ -194,11 +194,11 @@ def installs(command: str) -> bool:
     """Whether a command makes an environment or installs something, which must be known here."""
     if re.fullmatch(r"python3? -m venv \.venv|(source|\.) \.venv/bin/activate", command):
         return True
-    words = re.fullmatch(r"(?:\.venv/bin/)?(?:python3? -m )?pip install (.*)", command)
-    if words is None:
+    install = re.fullmatch(r"(?:\.venv/bin/)?(?:python3? -m )?pip install (.*)", command)
+    if install is None:
         return False
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for word in re.sub("['\"]", "", words[1]).split():
+    for word in re.sub("['\"]", "", install[1]).split():
         name, _, extras = word.rstrip("]").partition("[")
         known = project["optional-dependencies"] if name in (".", "safepallas") else ()
         if name not in KNOWN_TO_PIP or set(extras.split(",")) - {"", *known}:

@@ -56,8 +56,8 @@ class Names(sp.Scratch):
     sem = sp.dma_semaphore()
     sems = sp.dma_semaphore(8)
     ready = sp.semaphore()
-    sent = sp.semaphore()
-    received = sp.semaphore()
+    send = sp.semaphore()
+    recv = sp.semaphore()
 
 
 def inside(x: Any, o: Any, scratch: Names) -> dict[str, Any]:
@@ -66,13 +66,13 @@ def inside(x: Any, o: Any, scratch: Names) -> dict[str, Any]:
     return {
         "x": x,
         "o": o,
-        **{name: getattr(scratch, name) for name in ("sem", "sems", "ready", "sent", "received")},
+        **{name: getattr(scratch, name) for name in ("sem", "sems", "ready", "send", "recv")},
         "left": jax.lax.rem(here + size - 1, size),
         "right": jax.lax.rem(here + 1, size),
     }
 
 
-INSIDE = ("x", "o", "sem", "sems", "ready", "sent", "received", "left", "right")
+INSIDE = ("x", "o", "sem", "sems", "ready", "send", "recv", "left", "right")
 
 
 def _execute(code: str, name: str, names: dict[str, Any]) -> None:

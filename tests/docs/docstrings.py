@@ -1,7 +1,6 @@
 """The public names of safepallas, the parts of their docstrings, and what such a docstring needs.
 
-That there is one, that its first line is a sentence, and that its sections are well formed, ruff
-sees (D and DOC102).
+That its first line is a sentence and its sections are well formed, ruff sees.
 """
 
 import builtins
@@ -48,7 +47,7 @@ class Public(NamedTuple):
 
     name: str
     value: Any
-    owner: str = ""  # the class of a member
+    holder: str = ""  # the class of a member
     text: str = ""  # the docstring
 
     @property
@@ -60,7 +59,7 @@ class Public(NamedTuple):
         if not isinstance(self.value, FunctionType):
             return []  # classes here are made by others than their reader
         names = list(inspect.signature(self.value).parameters)
-        return names[1:] if self.owner else names
+        return names[1:] if self.holder else names
 
     @property
     def examples(self) -> list[Example]:
@@ -81,10 +80,10 @@ EXAMPLE = re.compile(r"^Example(, in a kernel)?::\n\n((?:    .*\n|\n)+)", re.M)
 SEE = re.compile(r"^Example: see (?:`([\w.]+)`|``([\w./-]+)``)\.$", re.M)
 
 
-def public(name: str, value: Any, owner: str = "") -> Public:
+def public(name: str, value: Any, holder: str = "") -> Public:
     # Its own docstring, not that of a base.
     return Public(
-        name, value, owner, inspect.cleandoc(getattr(value, "__doc__", None) or "") + "\n"
+        name, value, holder, inspect.cleandoc(getattr(value, "__doc__", None) or "") + "\n"
     )
 
 
@@ -134,10 +133,13 @@ def complaints(one: Public, known: dict[str, Public]) -> list[str]:
 
 
 def about_arguments(one: Public, known: dict[str, Public]) -> Iterator[str]:
-    in_prose = " ".join(re.findall(r"`+([^`]+)`", one.text)) if one.owner else ""
+    in_prose = " ".join(re.findall(r"`+([^`]+)`", one.text)) if one.holder else ""
     for name in one.parameters:
         if name not in one.entries("Args") and not re.search(rf"\b{name}\b", in_prose):
             yield f"nothing on its parameter {name}"
+    for name in one.entries("Args"):
+        if name not in one.parameters:
+            yield f"Args: describes {name}, which it does not take"
     if isinstance(one.value, type) and not one.is_error:
         for base in filter(is_ours, one.value.__mro__):
             for name in getattr(base, "__slots__", ()):
@@ -147,7 +149,7 @@ def about_arguments(one: Public, known: dict[str, Public]) -> Iterator[str]:
 
 def about_results(one: Public, known: dict[str, Public]) -> Iterator[str]:
     results = [one.section(name) for name in ("Returns", "Yields")]
-    is_function = isinstance(one.value, FunctionType) and not one.owner
+    is_function = isinstance(one.value, FunctionType) and not one.holder
     annotation = inspect.signature(one.value).return_annotation if is_function else None
     if annotation not in (None, "None") and not any(results):
         yield "no Returns:"
@@ -183,10 +185,10 @@ def about_examples(one: Public, known: dict[str, Public]) -> Iterator[str]:
         elif see[1] and not shown(see[1], known):
             yield f"there is no example of {see[1]}"
         return
-    if one.owner:
-        owner, member = known[one.owner], one.name.rpartition(".")[2]
-        see = SEE.search(owner.text)
-        codes = [example.code for example in owner.examples] + shown(see and see[1], known)
+    if one.holder:
+        holder, member = known[one.holder], one.name.rpartition(".")[2]
+        see = SEE.search(holder.text)
+        codes = [example.code for example in holder.examples] + shown(see and see[1], known)
         if any(re.search(rf"\.{member}\b", code) for code in codes):
             return
     yield "no example, and no `Example: see ...`"

@@ -29,7 +29,7 @@ IN_KERNEL = {
     **REFS,
     "sem": "sp.DmaSemaphore",
     "sems": SEMS,
-    **dict.fromkeys(("ready", "sent", "received"), "sp.Semaphore"),
+    **dict.fromkeys(("ready", "send", "recv"), "sp.Semaphore"),
     **dict.fromkeys(("left", "right"), "jax.Array"),
 }
 OUTSIDE = {

@@ -58,6 +58,7 @@ WITHOUT_EXAMPLE = r"Example, in a kernel::\n((?:    .*\n|\n)+)"
 SPOILED = {
     "no docstring": ("signal", r"(?s).*", "", "no docstring"),
     "an argument less": ("signal", "    inc: ", "    by: ", "nothing on its parameter inc"),
+    "an argument more": ("signal", "    inc: ", "    by: ", "describes by, which it does not"),
     "no results": ("read", r"Returns:\n(    .*\n)+", "", "no Returns:"),
     "a type in a result": ("read", r"Returns:\n    ", r"\g<0>it: ", "a colon in the first line"),
     "no errors": ("signal", r"Raises:\n((?:    .*\n|\n)+)", "", "no Raises:"),
@@ -93,9 +94,9 @@ def test_a_docstring_without_it_is_found_out(what: str) -> None:
 
 
 def test_a_method_in_no_example_is_found_out() -> None:
-    owner = PUBLIC["safepallas.LocalCopy"]
-    text = owner.text.replace(".start(", ".begin(")
-    known = PUBLIC | {owner.name: owner._replace(text=text)}
+    holder = PUBLIC["safepallas.LocalCopy"]
+    text = holder.text.replace(".start(", ".begin(")
+    known = PUBLIC | {holder.name: holder._replace(text=text)}
     wrong = complaints(PUBLIC["safepallas.LocalCopy.start"], known)
     assert wrong == ["no example, and no `Example: see ...`"]
 

@@ -17,7 +17,7 @@ import safepallas
 
 from .blocks import DEVICES, HIDDEN, ROOT, Block, read
 
-PAGE = ROOT / "docs" / "moving.md"
+PAGE = ROOT / "docs" / "migration-guide.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = [block for block in read(PAGE) if block.language in ("python", HIDDEN)]
 IMPORTS = next(block for block in BLOCKS if block.language == "python")

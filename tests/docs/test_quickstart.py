@@ -16,7 +16,7 @@ from pathlib import Path
 from ..release import tree
 from .blocks import JAX_NOTE, ROOT, STACK, commands, read
 
-PAGE = ROOT / "docs" / "start.md"
+PAGE = ROOT / "docs" / "quickstart.md"
 MOST = 5
 END = "-- exit "
 

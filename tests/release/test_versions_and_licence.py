@@ -33,9 +33,9 @@ class ChangelogError(Exception):
     """What is not as Keep a Changelog 1.1.0 wants it."""
 
 
-def demand(fulfilled: bool, words: str) -> None:
+def demand(fulfilled: bool, what: str) -> None:
     if not fulfilled:
-        raise ChangelogError(words)
+        raise ChangelogError(what)
 
 
 def parse(text: str) -> list[Section]:
@@ -93,7 +93,7 @@ WRONG = {
     "the oldest first": ("[0.2.0]", "[0.0.2]"),
     "days that go back": ("2026-02-01", "2025-02-01"),
     "a version twice": ("[0.2.0]", "[0.1.0]"),
-    "a kind of its own": ("### Fixed", "### Mended"),
+    "a kind of its own": ("### Fixed", "### Repaired"),
     "another order": ("### Added\n\n- A thing", "### Security\n\n- A thing"),
     "a kind twice": ("### Fixed", "### Added"),
     "an empty kind": ("- A fault.\n", ""),
