@@ -1,4 +1,4 @@
-"""The hooks of .pre-commit-config.yaml, run by git in a repository that is a copy of the tree."""
+"""The hooks of .pre-commit-config.yaml, run by git. On the whole tree .ci/run runs the same."""
 
 import importlib
 import re
@@ -77,16 +77,6 @@ def repository(tmp_path: Path) -> Repository:
     found.succeed("git", "init", "--quiet")
     found.succeed(*tree.python("-m", "pre_commit", "install"))
     return found
-
-
-def test_the_tree_passes(tmp_path: Path, repository: Repository) -> None:
-    """But for mypy, which .ci/run lets look at the whole tree, for as long as JAX takes it."""
-    shutil.copytree(tree.copy(tmp_path / "work"), repository.path, dirs_exist_ok=True)
-    repository.succeed("git", "add", "--all")
-    run_all = tree.python("-m", "pre_commit", "run", "--all-files", "--show-diff-on-failure")
-    said = repository.succeed(*run_all, SKIP="mypy")
-    assert outcomes(said) == {"ruff": "Passed", "ruff format": "Passed", "mypy": "Skipped"}
-    assert repository.succeed("git", "diff", "--name-only") == ""  # nothing was rewritten
 
 
 def test_a_commit_of_a_bad_file_is_refused(repository: Repository) -> None:

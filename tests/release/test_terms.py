@@ -10,7 +10,18 @@ from pathlib import Path
 from . import tree
 
 # The files that are searched, by the beginnings of their names; ("",) for the whole tree.
-COVERED = ("docs/", "tests/docs/", "tests/release/", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+COVERED = (
+    *(
+        ".ci/",
+        ".github/",
+        ".pre-commit-config.yaml",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+    ),
+    *("README.md", "docs/", "mypy.ini", "pyproject.toml", "stubs/README.md"),
+    *("tests/conftest.py", "tests/docs/", "tests/loading.py", "tests/release/"),
+)
 
 # As regular expressions of words, with what is said instead.
 RETIRED = {
@@ -40,6 +51,8 @@ HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 # Where one may stand, and why: the beginning of a path, and what the line must have in it.
 ALLOWED = {
     ("tests/release/test_terms.py", ""): "this list",
+    ("LICENSE", ""): "the text of the Apache License",
+    ("stubs/LICENSE", ""): "the same",
     ("docs/examples/collective_matmul.py", "alves"): "of the rows of an operand",
     ("docs/examples.md", "in two halves, one in each direction"): "of the rows of an operand",
     ("docs/verified-kernels.md", "`ag_kernel` halves its block"): "a verb",
