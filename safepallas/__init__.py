@@ -9,13 +9,13 @@ Use it as ``import safepallas as sp``.
 
 import os as _os
 
+from safepallas import errors as errors
 from safepallas._jax import versions as _versions
 
 # Before all else: with an untested JAX the imports below may fail.
 _versions.warn_if_untested()
 
 # ruff: noqa: E402
-from safepallas import errors as errors
 from safepallas._errors.base import SemaphoreError as SemaphoreError
 from safepallas._jax import compat as _compat
 from safepallas._kernels.async_call import AsyncCall as AsyncCall

@@ -1,4 +1,4 @@
-"""Python files that are in no package, as modules: examples, their twins, cases, kernels."""
+"""Python files that are in no package, as modules: examples, reference kernels, cases."""
 
 import importlib.util
 from pathlib import Path

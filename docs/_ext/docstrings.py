@@ -5,20 +5,32 @@ Sphinx knows an object by the module that defines it; readers know it by the one
 
 import inspect
 import re
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import safepallas.verify
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
 import safepallas
+import safepallas.errors
 import safepallas.raw
 import safepallas.testing
+import safepallas.verification
 
 # In the order in which a bare name is looked up.
-MODULES = (safepallas, safepallas.testing, safepallas.verify, safepallas.raw)
+MODULES = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        safepallas.errors,
+        safepallas,
+        safepallas.testing,
+        safepallas.verification,
+        safepallas.raw,
+    )
+}
 
 # Types in signatures that other projects, or only type checkers, know.
 FOREIGN = re.compile(
@@ -29,30 +41,33 @@ FOREIGN = re.compile(
 )
 
 
-def public_names() -> dict[str, str]:
-    """What readers call each public thing, and where the reference has it."""
-    names: dict[str, str] = {}
-    for module in MODULES:
-        for name in getattr(module, "__all__", None) or vars(module):
-            value = inspect.getattr_static(module, name, None)
-            home = getattr(value, "__module__", "") or ""
-            if not name.startswith("_") and home.partition(".")[0] == "safepallas":
-                names.setdefault(name, f"{module.__name__}.{name}")
-    names["verify"] = "safepallas.verify.verify"
-    return names
+def public_names(module: ModuleType) -> dict[str, str]:
+    """What readers call each public thing of a module, and where the reference has it."""
+    return {
+        name: f"{module.__name__}.{name}"
+        for name in getattr(module, "__all__", None) or vars(module)
+        if not name.startswith("_")
+        and str(getattr(getattr(module, name), "__module__", "")).startswith("safepallas")
+    }
 
 
-PUBLIC = public_names()
+PUBLIC = {
+    name: full
+    for module in reversed(MODULES.values())  # the first module wins
+    for name, full in public_names(module).items()
+}
 
 
 def full_name(name: str) -> str | None:
     """``sp.signal``, ``signal``, ``LocalCopy.start`` or a private module's name of it, in full."""
-    # What stands in safepallas._semaphores.handles is shown as safepallas.Semaphore.
-    name = re.sub(r"^(sp|testing|safepallas(\.verify)?(\._\w+)?)\.(?!raw|testing)", "", name)
-    if name.startswith(("safepallas.raw.", "safepallas.testing.")):
-        return name if name.rpartition(".")[2] in PUBLIC else None
-    first, dot, rest = name.partition(".")
-    return f"{PUBLIC[first]}{dot}{rest}" if first in PUBLIC else None
+    name = re.sub(r"^(sp|safepallas)\.", "", name)
+    head, _, below = name.partition(".")
+    names = PUBLIC
+    if head in MODULES:
+        names, name = public_names(MODULES[head]), below
+    # What is defined in safepallas._semaphores.handles is shown as safepallas.Semaphore.
+    first, dot, rest = re.sub(r"^_\w+\.([a-z]\w*\.)*", "", name).partition(".")
+    return f"{names[first]}{dot}{rest}" if first in names else None
 
 
 def link(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -93,8 +108,12 @@ def unlink_variables(app: Sphinx, doctree: nodes.document) -> None:
 
 def one_signature(app: Sphinx) -> None:
     """Show the signature that runs, not the dozens of overloads that type checkers read."""
-    for module in ("_arrays", "_signatures", "_specs", "raw"):
-        analyzer = ModuleAnalyzer.for_module(f"safepallas.{module}")
+    library = Path(safepallas.__file__).parent
+    for path in library.rglob("*.py"):
+        if "@overload" not in path.read_text(encoding="utf-8"):
+            continue
+        name = ".".join(path.relative_to(library.parent).with_suffix("").parts)
+        analyzer = ModuleAnalyzer.for_module(name.removesuffix(".__init__"))
         analyzer.analyze()
         analyzer.overloads.clear()
 

@@ -9,14 +9,14 @@ fetched by Pallas itself.
 Why it is safe, for each of the two directions:
 
 - Step k works on slot k % 2 of two. A half arrives in the slot that the step before worked on, so
-  nobody sends into it without a credit, which its owner grants at the end of that step: product
+  nobody sends into it without a credit, which the receiver grants at the end of that step: product
   computed, half passed on. The first send needs none. As many credits are granted as are taken
   (n - 2): none is left over, and none comes after its taker has gone.
 - Each slot has a receive semaphore of its own. Halves for the two slots can be on their way at
   once, in any order; two for the same slot cannot, as the credit for the second is granted after
   the wait for the first.
-- Neighbours meet before the first send, with a barrier that calls back to back may share. A device
-  leaves when all that it sent has been read and all that is meant for it is here.
+- There is a barrier of neighbours before the first send, which calls back to back may share. A
+  device leaves when all that it sent has been read and all that is meant for it is here.
 
 `python docs/examples/collective_matmul.py` simulates four devices on the CPU, race detector on.
 """
@@ -103,7 +103,7 @@ def build(
 
         @pl.when((step == 0) & (column == 0))
         def _enter() -> None:
-            for way in DIRECTIONS:  # as if the own halves came from a neighbour
+            for way in DIRECTIONS:  # as if the own halves were from a neighbour
                 sp.async_copy(x.at[way], s.slots.at[way, FIRST], s.recv.at[way, FIRST])
             sp.barrier_neighbors("x")
 

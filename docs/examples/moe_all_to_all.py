@@ -15,8 +15,8 @@ Why it is safe:
   flow control is needed, and to wait for its pieces is to wait for all that it sends. The counts
   have a semaphore apart, as tokens may overtake them.
 - A device leaves when all that it sent has been read and all that is meant for it is here: every
-  semaphore is at zero, and nothing comes after its owner has gone.
-- All devices meet before the first send, with a barrier that calls back to back may share.
+  semaphore is at zero, and nothing comes after its device has left.
+- There is a barrier of all devices before the first send, which calls back to back may share.
 
 `python docs/examples/moe_all_to_all.py` simulates four devices on the CPU, race detector on.
 """
@@ -118,20 +118,20 @@ def build(
         coming = sp.smem((size, 1, LANES), jnp.int32)  # the counts for me, by source
         begins = sp.smem((size,), jnp.int32)  # my first token for each destination
         announced = sp.dma_semaphore()
-        sent = sp.dma_semaphore()
+        send = sp.dma_semaphore()
         received = sp.dma_semaphore(size)  # source
 
     def kernel(x: sp.Ref, counts: sp.Ref, o: sp.Ref, counts_o: sp.Ref, s: Buffers) -> None:
         me = jax.lax.axis_index("x")
 
         def announce(peer: jax.Array) -> None:
-            sp.async_remote_copy(counts.at[peer], counts_o.at[me], s.sent, s.announced, {"x": peer})
+            sp.async_remote_copy(counts.at[peer], counts_o.at[me], s.send, s.announced, {"x": peer})
 
-        def send(peer: jax.Array) -> None:
+        def send_to(peer: jax.Array) -> None:
             def piece(begin: jax.Array, length: int) -> None:
                 src = x.at[pl.ds(s.begins[peer] + begin, length)]
                 dst = o.at[me, pl.ds(begin, length)]
-                sp.async_remote_copy(src, dst, s.sent, s.received.at[me], {"x": peer})
+                sp.async_remote_copy(src, dst, s.send, s.received.at[me], {"x": peer})
 
             in_pieces(rows(s.going, peer, experts), chunk, piece)
 
@@ -153,7 +153,7 @@ def build(
             # From the next device on: so they do not all send to the same one at once.
             next_one = mod(me + 1, size)
             each(next_one, size - 1, size, announce)
-            each(next_one, size - 1, size, send)
+            each(next_one, size - 1, size, send_to)
         sp.async_copy(counts.at[me], counts_o.at[me], s.announced)
         in_pieces(rows(s.going, me, experts), chunk, keep)
 
@@ -168,12 +168,12 @@ def build(
 
         each(me, size, size, receive)
         if size > 1:
-            # A DMA semaphore counts bytes: what went to all peers is taken together.
+            # A DMA semaphore counts bytes: what went to all peers is taken at once.
             def piece(begin: jax.Array, length: int) -> None:
-                sp.wait_bytes(s.sent, x.at[pl.ds(0, length)])
+                sp.wait_bytes(s.send, x.at[pl.ds(0, length)])
 
             in_pieces(total - rows(s.going, me, experts), chunk, piece)
-            sp.wait_bytes(s.sent, counts.at[pl.ds(0, size - 1)])
+            sp.wait_bytes(s.send, counts.at[pl.ds(0, size - 1)])
 
     hbm = pl.BlockSpec(memory_space=pl.ANY)
     call = sp.pallas_call(

@@ -12,7 +12,7 @@ first one of the next grid step: only the very first fetch is not hidden.
 - Sequences need different numbers of blocks. So the slot of a step's first block is not a matter
   of the grid: it is handed on in `turn`, in SMEM.
 - Only pages that the sequence has are fetched. What stands in a slot, or in a page, past its
-  length is never looked at, be it NaN.
+  length is never read, be it NaN.
 - A sequence of length 0 is allowed: its result is 0, and it passes on the fetch for the next.
 
 The grid steps depend on each other, so the grid must run in order, on one core: leave
@@ -178,7 +178,7 @@ def paged_attention(
     Args:
         lengths: int32[sequences]: tokens in the cache, from 0 to ``table.shape[1] * PAGE``.
         table: int32[sequences, most pages]: the pages of each sequence, in order. What stands
-            past its length is not looked at.
+            past its length is not read.
         q: bfloat16[sequences, KV heads, GROUP, HEAD]
         k_pages: bfloat16[KV heads, pages, PAGE, HEAD]
         v_pages: the same.

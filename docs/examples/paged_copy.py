@@ -3,7 +3,7 @@
 Each grid step reads its row of a prefetched page table and starts `count` copies. A DMA semaphore
 counts bytes, so the wait need not repeat the loop: `sp.wait_bytes(sem, like)` takes as many bytes
 as `like` holds. The size of `like` is static and `count` is not; so wait once per binary digit of
-`count` that is set, for 1, 2, 4 .. pages: together exactly what was started, for every `count`.
+`count` that is set, for 1, 2, 4 .. pages: in all exactly what was started, for every `count`.
 Not before the last of these waits is it certain that any one page has come.
 
 `python docs/examples/paged_copy.py` runs it on the CPU, race detector on.

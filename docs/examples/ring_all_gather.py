@@ -1,6 +1,6 @@
 """Ring all-gather: after n - 1 hops every device holds the blocks of all n devices.
 
-In each hop a device passes on to its right the block that came in last. Every hop has a receive
+In each hop a device passes on to its right the block that arrived last. Every hop has a receive
 semaphore of its own, so waiting for hop k means the block of hop k, however far ahead the left
 neighbour has run. The kernel has no `collective_id`: all devices are known to have entered it
 before the first line runs.

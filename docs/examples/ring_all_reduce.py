@@ -1,7 +1,7 @@
 """Ring all-reduce in two slots, guarded by a neighbour barrier and by credits.
 
 Every block travels once round the ring, and each device adds what passes. A hop sends one slot
-and receives into the other. A slot that has been sent may be overwritten: its owner then grants
+and receives into the other. A slot that has been sent may be overwritten: its device then grants
 the left neighbour one credit, and no hop but the first starts without one. As many credits are
 granted as are taken (n - 2), so none is left over and none comes after its taker has gone.
 

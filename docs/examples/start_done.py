@@ -2,11 +2,11 @@
 
 Every device multiplies its rows with the weights of all devices. The weights travel round the ring
 to the left: while a device multiplies with those it has, the next ones come in from its right. The
-product is XLA's own; what surrounds it are the two halves of one `sp.pallas_call_async`, whose
+product is XLA's own; what surrounds it are the two kernels of one `sp.pallas_call_async`, whose
 semaphores go from the first to the second.
 
 `python docs/examples/start_done.py` simulates four devices on the CPU, race detector on. There the
-halves run as one kernel: no interpreter of JAX carries a semaphore from one kernel to the next.
+two run as one kernel: no interpreter of JAX carries a semaphore from one kernel to the next.
 """
 
 import os
@@ -40,10 +40,10 @@ PRODUCTION = Sizes(rows=1024, inner=4096, cols=4096, dtype=jnp.bfloat16)
 
 
 class Flight(sp.Scratch):
-    """What is on its way between the halves."""
+    """What is on its way between the kernels."""
 
-    sent = sp.dma_semaphore()
-    came = sp.dma_semaphore()
+    send = sp.dma_semaphore()
+    recv = sp.dma_semaphore()
 
 
 def start(w: sp.Ref, o: sp.Ref, flight: Flight) -> None:
@@ -52,12 +52,12 @@ def start(w: sp.Ref, o: sp.Ref, flight: Flight) -> None:
 
     # The left neighbour must have a buffer before anything is sent to it.
     sp.barrier_neighbors("x")
-    sp.async_remote_copy(w, o, flight.sent, flight.came, {"x": left})
+    sp.async_remote_copy(w, o, flight.send, flight.recv, {"x": left})
 
 
 def done(w: sp.Ref, o: sp.Ref, flight: Flight) -> None:
-    sp.wait_bytes(flight.sent, w)
-    sp.wait_bytes(flight.came, o)
+    sp.wait_bytes(flight.send, w)
+    sp.wait_bytes(flight.recv, o)
 
 
 def build(

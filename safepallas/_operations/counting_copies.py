@@ -90,9 +90,9 @@ def async_remote_copy_counted(
 
     Example, in a kernel::
 
-        sp.async_remote_copy_counted(x, o, sent, received, {"x": right})
-        sp.wait(sent)
-        sp.wait(received)
+        sp.async_remote_copy_counted(x, o, send, recv, {"x": right})
+        sp.wait(send)
+        sp.wait(recv)
     """
     op = "async_remote_copy_counted"
     vet(send_sem, op, "send_sem")

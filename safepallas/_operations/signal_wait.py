@@ -60,7 +60,7 @@ def signal(
     Example, in a kernel::
 
         sp.signal(ready)
-        sp.signal(received, 2, device_id={"x": left})
+        sp.signal(ready, 2, device_id={"x": left})
     """
     if not (
         (type(sem) is Semaphore or type(sem) is BarrierSemaphore)

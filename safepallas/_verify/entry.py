@@ -45,8 +45,8 @@ def verify(
     Example::
 
         class Flags(sp.Scratch):
-            sent = sp.dma_semaphore()
-            came = sp.dma_semaphore()
+            send = sp.dma_semaphore()
+            recv = sp.dma_semaphore()
 
         def shift(x: sp.Ref, o: sp.Ref, s: Flags) -> None:
             sp.barrier_neighbors("x")

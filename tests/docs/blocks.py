@@ -1,25 +1,11 @@
-"""Runs the code blocks of a page of documentation: ``python -m tests.docs.blocks docs/start.md``.
+"""Runs the code blocks of a page: ``python -m tests.docs.blocks docs/quickstart.md``.
 
-With ``--write`` the outputs that the page shows are replaced by today's. The convention, for
-README.md, CONTRIBUTING.md and all of docs/:
+With ``--write`` the outputs that the page shows are replaced by today's. "Write docs" in
+CONTRIBUTING.md says what kinds of blocks and of comments there are. Besides:
 
-- ``python`` blocks run in order, in one namespace. What a block prints stands in the next block of
-  the page, a ``text`` block; if it raises, that ends with ``module.Class: message``, without the
-  stack. A block that prints nothing has none. It is a file named ``example.py``, whose lines are
-  counted within the block.
-- ``console`` holds commands after ``$ ``, each followed by all that it prints; a line that ends in
-  a backslash goes on. The stack of a traceback is ``  ...``. A command that fails prints something.
-- ``sh`` holds commands, one to a line, whose output is not shown: each must succeed. Neither runs
-  what installs something: that only has to be of a form that `installs` knows.
-- Comments that begin with a directive's name and a colon, right before a block:
-
-  ``<!--- file: my_kernel.py -->``   the block, of any language, is written to this file, not run
-  ``<!--- output: shortened -->``    ``...`` in the output stands for anything, as in doctest
-  ``<!--- output: jax>=0.12 -->``    compared under these versions; blocks may follow each other
-  ``<!--- tested-by: tests/verify/test_docs.py -->``  not run here: this test answers for it
-
-  and, instead of a block, ``<!--- invisible-code-block: python``, lines of code, ``-->``, which may
-  have an output as well.
+- A ``python`` block is a file named ``example.py``, whose lines are counted within the block.
+- The stack of a traceback is ``  ...``. A command that fails prints something.
+- What installs something is not run: it only has to be of a form that `installs` knows.
 - No other fence and no indented block: it would not run. MyST's own directives hold no code.
 
 A page runs in a process of its own, in a fresh directory that holds copies of docs/ and stubs/ and
@@ -96,50 +82,42 @@ class Block:
 def read(path: Path, root: Path = ROOT) -> list[Block]:
     """The blocks of a page that run or are written, in their order; no other block may be there."""
     blocks: list[Block] = []
-    said: dict[str, list[str]] = {}  # by the comments right before a block
-    before: Block | None = None  # the block whose output may come next
-    end = 0
-    document = parse(path)
+    comments: dict[str, list[str]] = {}  # right before a block
+    shows: Block | None = None  # the block whose output may come next
+    document, end = parse(path), 0
+
+    def demand(fulfilled: object, otherwise: str) -> None:
+        if not fulfilled:
+            raise PageError(f"{path.name}:{line}: {otherwise}")
+
     for _, region in document.regions:
         line = document.text.count("\n", 0, region.start) + 1
-        where = f"{path.name}:{line}:"
-        if said and document.text[end : region.start].strip("-> \n"):
-            raise PageError(f"{where} the comment before it stands before something else")
+        between = document.text[end : region.start].strip("-> \n")
+        demand(not (comments and between), "the comment before it stands before something else")
         end = region.end
-        if "directive" in region.lexemes:
-            name, value = region.lexemes["directive"], region.lexemes["arguments"].strip()
-            if name not in COMMENTS:
-                raise PageError(f"{where} the comment {name!r} is none of {', '.join(COMMENTS)}")
+        if name := region.lexemes.get("directive"):
+            value = region.lexemes["arguments"].strip()
+            demand(name in COMMENTS, f"the comment {name!r} is none of {', '.join(COMMENTS)}")
             if name != HIDDEN:
-                said.setdefault(name, []).append(value)
+                comments.setdefault(name, []).append(value)
                 continue
-            if value != "python":
-                raise PageError(f"{where} an invisible code block is python, not {value!r}")
-            language = HIDDEN
-        else:
-            language = region.lexemes["language"].strip()
-        block = Block(region, line, language, "", said.pop("output", []))
-        (block.file,) = said.pop("file", [""])
-        (test,) = said.pop("tested-by", [""])
-        if test:
-            if not (root / test).is_file():
-                raise PageError(f"{where} there is no {test}")
-            before = None
-        elif block.file:
-            blocks.append(block)
-            before = None
-        elif language in ("python", "console", "sh", HIDDEN):
-            blocks.append(block)
-            before = block
-        elif language == "text":
-            if before is None or before.language not in ("python", HIDDEN):
-                raise PageError(f"{where} this text is not the output of a python block")
-            before.outputs.append(block)
-            if len(before.outputs) > 1 and not all(o.versions for o in before.outputs):
-                raise PageError(f"{where} a second output, and not each says of which JAX")
-        else:
-            raise PageError(f"{where} a block of language {language!r} does not run")
-    if said:
+            demand(value == "python", f"an invisible code block is python, not {value!r}")
+        language = HIDDEN if name else region.lexemes["language"].strip()
+        (file,), (test,) = (comments.pop(key, [""]) for key in ("file", "tested-by"))
+        block = Block(region, line, language, file, comments.pop("output", []))
+        if language == "text" and not (test or file):
+            demand(shows is not None, "this text is not the output of a python block")
+            assert shows is not None
+            shows.outputs.append(block)
+            of_versions = len(shows.outputs) == 1 or all(one.versions for one in shows.outputs)
+            demand(of_versions, "a second output, and not each says of which JAX")
+            continue
+        demand(not test or (root / test).is_file(), f"there is no {test}")
+        runs = language in ("python", "console", "sh", HIDDEN)
+        demand(test or file or runs, f"a block of language {language!r} does not run")
+        blocks += [] if test else [block]
+        shows = block if language in ("python", HIDDEN) and not (test or file) else None
+    if comments:
         raise PageError(f"{path.name}: the last comment stands before no block")
     return blocks
 
@@ -194,11 +172,11 @@ def installs(command: str) -> bool:
     """Whether a command makes an environment or installs something, which must be known here."""
     if re.fullmatch(r"python3? -m venv \.venv|(source|\.) \.venv/bin/activate", command):
         return True
-    words = re.fullmatch(r"(?:\.venv/bin/)?(?:python3? -m )?pip install (.*)", command)
-    if words is None:
+    install = re.fullmatch(r"(?:\.venv/bin/)?(?:python3? -m )?pip install (.*)", command)
+    if install is None:
         return False
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for word in re.sub("['\"]", "", words[1]).split():
+    for word in re.sub("['\"]", "", install[1]).split():
         name, _, extras = word.rstrip("]").partition("[")
         known = project["optional-dependencies"] if name in (".", "safepallas") else ()
         if name not in KNOWN_TO_PIP or set(extras.split(",")) - {"", *known}:

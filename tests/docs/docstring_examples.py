@@ -56,8 +56,8 @@ class Names(sp.Scratch):
     sem = sp.dma_semaphore()
     sems = sp.dma_semaphore(8)
     ready = sp.semaphore()
-    sent = sp.semaphore()
-    received = sp.semaphore()
+    send = sp.semaphore()
+    recv = sp.semaphore()
 
 
 def inside(x: Any, o: Any, scratch: Names) -> dict[str, Any]:
@@ -66,13 +66,13 @@ def inside(x: Any, o: Any, scratch: Names) -> dict[str, Any]:
     return {
         "x": x,
         "o": o,
-        **{name: getattr(scratch, name) for name in ("sem", "sems", "ready", "sent", "received")},
+        **{name: getattr(scratch, name) for name in ("sem", "sems", "ready", "send", "recv")},
         "left": jax.lax.rem(here + size - 1, size),
         "right": jax.lax.rem(here + 1, size),
     }
 
 
-INSIDE = ("x", "o", "sem", "sems", "ready", "sent", "received", "left", "right")
+INSIDE = ("x", "o", "sem", "sems", "ready", "send", "recv", "left", "right")
 
 
 def _execute(code: str, name: str, names: dict[str, Any]) -> None:
@@ -83,9 +83,7 @@ def _execute(code: str, name: str, names: dict[str, Any]) -> None:
 def run(code: str, name: str) -> None:
     """An example that stands outside a kernel: its kernels run in Pallas's TPU interpreter."""
     # These compile, compare and decide, and nothing runs; or they name their interpreter.
-    as_it_is = (
-        name.startswith(("safepallas.testing", "safepallas.verification")) or "interpret=" in code
-    )
+    as_it_is = name.startswith(("safepallas.testing", "safepallas.verif")) or "interpret=" in code
     with nullcontext() if as_it_is else pltpu.force_tpu_interpret_mode():
         _execute(code, name, outside())
 

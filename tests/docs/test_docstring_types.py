@@ -7,7 +7,7 @@ from textwrap import indent
 
 from ..typing import checkers
 from .docstring_examples import INSIDE
-from .docstrings import MODULES, Example, Public, everything, examples
+from .docstrings import MODULES, Example, everything, public
 
 HEAD = """\
 from typing import Any
@@ -29,7 +29,7 @@ IN_KERNEL = {
     **REFS,
     "sem": "sp.DmaSemaphore",
     "sems": SEMS,
-    **dict.fromkeys(("ready", "sent", "received"), "sp.Semaphore"),
+    **dict.fromkeys(("ready", "send", "recv"), "sp.Semaphore"),
     **dict.fromkeys(("left", "right"), "jax.Array"),
 }
 OUTSIDE = {
@@ -37,24 +37,19 @@ OUTSIDE = {
     "like": "jax.ShapeDtypeStruct",
     **dict.fromkeys(("mesh", "call", "fn", "raw_fn"), "Any"),
 }
+ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
 
 
 def as_function(name: str, example: Example) -> str:
     """An example as the body of a function that takes the names which it uses and does not make."""
     nodes = list(ast.walk(ast.parse(example.code)))
-    made = {n.id for n in ast.parse(example.code).body for n in _targets(n)}
+    assigned = [node for node in ast.parse(example.code).body if isinstance(node, ASSIGNMENTS)]
+    stored = (node for statement in assigned for node in ast.walk(statement))
+    made = {n.id for n in stored if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     used = {node.id for node in nodes if isinstance(node, ast.Name)} - made
     types = IN_KERNEL if example.in_kernel else OUTSIDE
     parameters = ", ".join(f"{key}: {types[key]}" for key in types if key in used)
     return f"def {name}({parameters}) -> None:\n{indent(example.code, '    ')}\n"
-
-
-def _targets(statement: ast.stmt) -> list[ast.Name]:
-    """The names that a statement assigns."""
-    found = statement.targets if isinstance(statement, ast.Assign) else []
-    if isinstance(statement, ast.AnnAssign):
-        found = [statement.target]
-    return [target for target in found if isinstance(target, ast.Name)]
 
 
 def check(functions: list[str], work: Path) -> str:
@@ -71,8 +66,8 @@ def check(functions: list[str], work: Path) -> str:
 
 
 def test_examples_pass_mypy(tmp_path: Path) -> None:
-    public = [*everything(), *(Public(module.__name__, module) for module in MODULES)]
-    shown = [(p.name.replace(".", "_"), example) for p in public for example in examples(p.text)]
+    names = [*everything().values(), *(public(module.__name__, module) for module in MODULES)]
+    shown = [(one.name.replace(".", "_"), example) for one in names for example in one.examples]
     assert IN_KERNEL.keys() == set(INSIDE)
     wrong = Example(True, "sp.signal(sem)")
     text = check(

@@ -26,7 +26,7 @@ def require(*modules: str) -> None:
 def run(
     command: list[str], directory: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """A command, its output and errors together, with nothing of the caller's git or tools."""
+    """A command, its output and errors as one, with nothing of the caller's git or tools."""
     mine = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "MYPY", "PRE_COMMIT"))}
     return subprocess.run(
         command,

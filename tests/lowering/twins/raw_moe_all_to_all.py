@@ -111,19 +111,19 @@ def build(
         coming: Any,
         begins: Any,
         announced: Any,
-        sent: Any,
+        send: Any,
         received: Any,
     ) -> None:
         me = jax.lax.axis_index("x")
 
         def announce(peer: jax.Array) -> None:
-            pltpu.async_remote_copy(counts.at[peer], counts_o.at[me], sent, announced, {"x": peer})
+            pltpu.async_remote_copy(counts.at[peer], counts_o.at[me], send, announced, {"x": peer})
 
-        def send(peer: jax.Array) -> None:
+        def send_to(peer: jax.Array) -> None:
             def piece(begin: jax.Array, length: int) -> None:
                 src = x.at[pl.ds(begins[peer] + begin, length)]
                 dst = o.at[me, pl.ds(begin, length)]
-                pltpu.async_remote_copy(src, dst, sent, received.at[me], {"x": peer})
+                pltpu.async_remote_copy(src, dst, send, received.at[me], {"x": peer})
 
             in_pieces(rows(going, peer, experts), chunk, piece)
 
@@ -145,7 +145,7 @@ def build(
             # From the next device on: so they do not all send to the same one at once.
             next_one = mod(me + 1, size)
             each(next_one, size - 1, size, announce)
-            each(next_one, size - 1, size, send)
+            each(next_one, size - 1, size, send_to)
         pltpu.async_copy(counts.at[me], counts_o.at[me], announced)
         in_pieces(rows(going, me, experts), chunk, keep)
 
@@ -162,10 +162,10 @@ def build(
         if size > 1:
             # A DMA semaphore counts bytes: what went to all peers is taken together.
             def piece(begin: jax.Array, length: int) -> None:
-                wait_bytes(sent, x.at[pl.ds(0, length)])
+                wait_bytes(send, x.at[pl.ds(0, length)])
 
             in_pieces(total - rows(going, me, experts), chunk, piece)
-            wait_bytes(sent, counts.at[pl.ds(0, size - 1)])
+            wait_bytes(send, counts.at[pl.ds(0, size - 1)])
 
     hbm = pl.BlockSpec(memory_space=pl.ANY)
     call = pl.pallas_call(

@@ -22,7 +22,7 @@ SMALL = Sizes(rows=64, inner=256, cols=512, dtype=jnp.float32)
 PRODUCTION = Sizes(rows=1024, inner=4096, cols=4096, dtype=jnp.bfloat16)
 
 
-def start(w: Any, o: Any, sent: Any, came: Any) -> None:
+def start(w: Any, o: Any, send: Any, recv: Any) -> None:
     size = jax.lax.axis_size("x")
     left = jax.lax.rem(jax.lax.axis_index("x") + size - 1, np.int32(size))
 
@@ -33,12 +33,12 @@ def start(w: Any, o: Any, sent: Any, came: Any) -> None:
     for other in others:
         pl.semaphore_signal(barrier, device_id={"x": other})
     pl.semaphore_wait(barrier, size - 1)
-    pltpu.async_remote_copy(w, o, sent, came, {"x": left})
+    pltpu.async_remote_copy(w, o, send, recv, {"x": left})
 
 
-def done(w: Any, o_begun: Any, sent: Any, came: Any, o: Any) -> None:
-    pltpu.make_async_copy(w, w, sent).wait()
-    pltpu.make_async_copy(o, o, came).wait()
+def done(w: Any, o_begun: Any, send: Any, recv: Any, o: Any) -> None:
+    pltpu.make_async_copy(w, w, send).wait()
+    pltpu.make_async_copy(o, o, recv).wait()
 
 
 def build(

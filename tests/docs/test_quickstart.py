@@ -1,4 +1,4 @@
-"""docs/start.md keeps its word: five commands from a fresh environment to a refused kernel.
+"""docs/quickstart.md keeps its word: five commands from a fresh environment to a refused kernel.
 
 They are taken off the page and run in a new environment in a folder of its own. Only the checkout
 is named by its path, as the folder holds nothing but what the reader writes.
@@ -16,7 +16,7 @@ from pathlib import Path
 from ..release import tree
 from .blocks import JAX_NOTE, ROOT, STACK, commands, read
 
-PAGE = ROOT / "docs" / "start.md"
+PAGE = ROOT / "docs" / "quickstart.md"
 MOST = 5
 END = "-- exit "
 

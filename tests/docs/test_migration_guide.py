@@ -1,4 +1,4 @@
-"""docs/moving.md: its typed kernels satisfy mypy, and the raw ones compute what the typed ones do.
+"""docs/migration-guide.md: its typed kernels satisfy mypy; the raw ones compute the same.
 
 That the two lower alike is asserted by the page itself, when its blocks run.
 """
@@ -17,7 +17,7 @@ import safepallas
 
 from .blocks import DEVICES, HIDDEN, ROOT, Block, read
 
-PAGE = ROOT / "docs" / "moving.md"
+PAGE = ROOT / "docs" / "migration-guide.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = [block for block in read(PAGE) if block.language in ("python", HIDDEN)]
 IMPORTS = next(block for block in BLOCKS if block.language == "python")
