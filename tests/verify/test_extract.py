@@ -15,7 +15,7 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from safepallas._verify.extract.core import Core, Mesh, Shared
-from safepallas._verify.extract.interpreter import Compiler, run
+from safepallas._verify.extract.interpreter import Compiler, run_alone
 from safepallas._verify.extract.source import RULES, Source, trace
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import (
@@ -76,7 +76,7 @@ def evaluate(fn: Callable[..., Any], *args: Any) -> Any:
     jaxpr = jax.make_jaxpr(fn)(*args)
     core = Core(Shared(Mesh({}), 1000, None), 0)
     values = [a.item() if np.ndim(a) == 0 else a for a in map(np.asarray, args)]
-    return run(Compiler(RULES).code(jaxpr), core, values)
+    return run_alone(Compiler(RULES).code(jaxpr), core, values)
 
 
 EDGES = [0, 1, -1, 2, -2, 7, -7, 2**31 - 1, -(2**31)]
@@ -133,7 +133,7 @@ def test_what_is_unknown_stays_so_and_what_is_not_needed_does_not_matter() -> No
 
     jaxpr = jax.make_jaxpr(fn)(jnp.int32(0), jnp.int32(3))
     core = Core(Shared(Mesh({}), 1000, None), 0)
-    found = run(Compiler(RULES).code(jaxpr), core, [UNKNOWN, 3])
+    found = run_alone(Compiler(RULES).code(jaxpr), core, [UNKNOWN, 3])
     assert found == [UNKNOWN, 3, 6]
 
 

@@ -214,7 +214,7 @@ def test_a_wait_for_the_semaphore_of_others() -> None:
         pass
 
     report = judge(lambda: both(waits, idle))
-    undecided(report, "done (regular semaphore) is on cores of another kind", __file__)
+    undecided(report, "done (regular semaphore) is on cores of another type", __file__)
 
 
 def between(mesh: Callable[[], Any], there: Callable[[], dict[str, Any]]) -> Any:
@@ -280,7 +280,7 @@ def test_a_copy_that_tells_a_scalar_subcore(named: bool) -> None:
 
     report = judge(lambda: both(copies, counts))
     if not named and not NEW:
-        undecided(report, "JAX 0.10.2 does not say which core of another kind", __file__)
+        undecided(report, "JAX 0.10.2 does not say which core of another type", __file__)
     else:
         finds(report, set(), searched=False)
 

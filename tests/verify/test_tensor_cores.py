@@ -234,7 +234,7 @@ def test_cores_of_several_devices() -> None:
     assert " ".join(str(report).split()).startswith(
         "safe: body on 2 devices (x=2) with 2 cores each."
     )
-    assert "the cores of a device enter a kernel together" in " ".join(str(report).split())
+    assert "the cores of a device enter a kernel at the same time" in " ".join(str(report).split())
 
 
 def test_one_core_gets_all_signals() -> None:
