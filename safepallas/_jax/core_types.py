@@ -1,4 +1,4 @@
-"""The types of TPU cores. A module of its own, without JAX: library and verifier share it."""
+"""The types of TPU cores. A module of its own: the library and the verifier share it."""
 
 import enum
 

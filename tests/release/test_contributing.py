@@ -142,7 +142,7 @@ def test_the_steps_for_an_operation_lead_to_the_example() -> None:
         "safepallas/_guard/checks.py": "_check_counted",
         "safepallas/_errors.py": "CountedCopyError",
         "safepallas/_messages.py": "counted_in_smem",
-        "safepallas/_verify/extract/rules/operations.py": "dma_start",
+        "safepallas/_jax/reader.py": "dma_start",
         "stubs/jax-stubs/experimental/pallas/tpu.pyi": "make_async_copy",
         "tests/docs/test_errors.py": "docs",
         "tests/unit/test_messages.py": "counted-copy",

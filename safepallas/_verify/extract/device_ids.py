@@ -121,7 +121,7 @@ _NO_CORE = (
 )
 _LEFT_OUT = (
     "JAX 0.10.2 leaves out the core axes of a device id where the semaphore is on SparseCores of "
-    "the same kind: the core signals itself. Use JAX 0.12."
+    "the same type: the core signals itself. Use JAX 0.12."
 )
 
 

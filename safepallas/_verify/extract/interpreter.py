@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Env: TypeAlias = list[Value]
 # A step. Most do all that they do when called; one that may have to wait for another core, or that
-# runs steps which may, gives what is still to be done.
+# runs steps which may, returns what is still to be done.
 Do: TypeAlias = "Callable[[Core, Env], Pause | None]"
 # Makes the step of an equation: from the compiler, the equation, and its operation.
 Rule: TypeAlias = "Callable[..., Do]"
@@ -94,7 +94,6 @@ class Equation:
     """An equation, and where its operands and results are."""
 
     jax: JaxprEqn
-    name: str  # of an operation that is not known
     inputs: list[int]
     outputs: list[int]
     answers: Answers
@@ -217,7 +216,6 @@ class Compiler:
         for jax_equation in self._needed(jaxpr):
             equation = Equation(
                 jax_equation,
-                jax_equation.primitive.name,
                 [place(v) for v in jax_equation.invars],
                 [place(v) for v in jax_equation.outvars],
                 self._answers,
@@ -259,7 +257,8 @@ class Compiler:
             return rule(self, equation, operation)
         bodies = jaxprs.inner_jaxprs(equation.jax)
         if jaxprs.takes_refs(equation.jax) or any(self.matters(j) for j in bodies):
-            text = f"sp.verify does not know the operation {equation.name} yet."
+            name = getattr(operation, "name", type(operation).__name__)
+            text = f"sp.verify does not know the operation {name} yet."
             return refuse(text, equation.line)
         return compute(equation)
 

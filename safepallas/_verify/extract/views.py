@@ -17,7 +17,7 @@ def value_of(equation: Equation, env: Env) -> ValueOf:
     inputs = equation.inputs
 
     def value(part: Number) -> Value:
-        return env[inputs[part.at]] if type(part) is Slot else part  # type: ignore[return-value]
+        return env[inputs[part.at]] if isinstance(part, Slot) else part
 
     return value
 
@@ -120,13 +120,16 @@ class Plan:
 
     def box(self, env: Env) -> Box | None:
         """The box; None where an index is not known, or is no number."""
-        numbers = tuple([env[place] for _, place in self._moves])
-        for number in numbers:
+        added = []
+        for _, place in self._moves:
+            number = env[place]
             if type(number) is not int:
                 return None
-        found = self._boxes.get(numbers)  # type: ignore[arg-type]  # integers all
+            added.append(number)
+        numbers = tuple(added)
+        found = self._boxes.get(numbers)
         if found is None:
-            found = self._boxes[numbers] = self._box(numbers)  # type: ignore[index,arg-type]
+            found = self._boxes[numbers] = self._box(numbers)
         return found
 
     def _box(self, numbers: tuple[int, ...]) -> Box:
@@ -153,15 +156,14 @@ def plan(ref: Ref, steps: Sequence[ViewStep], equation: Equation) -> Plan | None
         for part, dim in zip(step.parts, left, strict=True):
             if isinstance(part, View):
                 return None
-            first: Number
-            size: Number
-            first, size = part, 1  # type: ignore[assignment]
             if isinstance(part, Span):
                 first, size = part.start, part.size
                 kept.append(dim)
                 if part.stride != 1 or not isinstance(size, int) or size < 1:
                     return None
-            sizes[dim] = size
+                sizes[dim] = size
+            else:
+                first, sizes[dim] = part, 1
             number = equation.literal(first)
             if type(number) is int:
                 start[dim] += number

@@ -100,7 +100,7 @@ def _grid(sizes: Sequence[int | None], given: list[Value], line: Line) -> tuple[
     return tuple(found)
 
 
-class _KernelCall:
+class _CompiledCall:
     """A call as it is compiled: what is the same for all cores."""
 
     def __init__(self, compiler: Compiler, equation: Equation, call: calls.KernelCall) -> None:
@@ -275,7 +275,7 @@ def _pass_through(compiler: Compiler, equation: Equation, operation: ops.PassThr
 
 
 RULES: Rules = {
-    calls.KernelCall: _KernelCall,
+    calls.KernelCall: _CompiledCall,
     calls.ShardMap: _shard_map,
     ops.ProgramId: _program_id,
     ops.NumPrograms: _num_programs,
