@@ -32,7 +32,7 @@ def gives_numbers(equation: JaxprEqn, most: int) -> bool:
         if not isinstance(dtype, np.dtype) or dtype.kind not in "iubf":
             continue
         for length in shape_of(var):
-            size *= length if isinstance(length, int) else most + 1
+            size *= length if type(length) is int else most + 1  # of a size that is traced
         if size <= most:
             return True
     return False

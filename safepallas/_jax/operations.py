@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 from jax.extend.core import Jaxpr, JaxprEqn
-from jax.tree_util import PyTreeDef
 
 from safepallas._jax import compat, jaxprs
 from safepallas._jax.core_meshes import Argument, arguments_of
@@ -130,7 +129,7 @@ def copy_wait(equation: JaxprEqn) -> CopyWait:
 
 
 @functools.lru_cache(maxsize=1024)  # a loop that is written out has the same copy many times
-def _copy_operands(tree: PyTreeDef, count: int) -> _CopyOperands:
+def _copy_operands(tree: Any, count: int) -> _CopyOperands:
     source, destination, recv, send, device_id = tree.unflatten([Slot(i) for i in range(count)])
     return _CopyOperands(
         view_of(source), view_of(destination), view_if_any(recv), view_if_any(send), device_id

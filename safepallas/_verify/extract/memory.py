@@ -56,7 +56,7 @@ class Contents:
 
 
 def may_be_kept(shape: Sequence[int], dtype: object) -> bool:
-    if not is_integer(dtype) or not all(isinstance(n, int) for n in shape):
+    if not is_integer(dtype) or not all(type(n) is int for n in shape):  # or traced
         return False
     return math.prod(shape) <= MOST_KEPT
 
