@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from jax.extend.core import JaxprEqn
 
-from safepallas._jax import jaxprs, operations
+from safepallas._jax import jaxprs
 from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
 
@@ -103,4 +103,4 @@ _READERS: Final[dict[str, Callable[[JaxprEqn], Operation]]] = {
 
 def read(equation: JaxprEqn) -> Operation:
     """What an equation does."""
-    return _READERS.get(equation.primitive.name, operations.other)(equation)
+    return _READERS.get(equation.primitive.name, ops.other)(equation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from safepallas._jax import operations as ops
@@ -106,7 +105,7 @@ def _read(compiler: Compiler, equation: Equation, read: ops.Read) -> Do:
 
 def _barrier_semaphore(
     compiler: Compiler, equation: Equation, operation: ops.BarrierSemaphore
-) -> Callable[[Core, Env], None]:
+) -> Do:
     line = equation.line
     (out,) = equation.outputs
 
