@@ -1,4 +1,4 @@
-"""What is allocated inside a kernel is not there before: the words say which line allocates it."""
+"""What is allocated inside a kernel is not there before: messages say which line allocates it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def other() -> dict[str, Any]:
     return {"x": 1 - lax.axis_index("x")}
 
 
-def meet() -> None:
+def barrier() -> None:
     barrier: Any = pltpu.get_barrier_semaphore()  # type: ignore[no-untyped-call, unused-ignore]
     pl.semaphore_signal(barrier, 1, device_id=other())
     pl.semaphore_wait(barrier, 1)
@@ -52,7 +52,7 @@ def signals(before: Callable[[], None], inside: Callable[[], None]) -> Callable[
             inside()
             pl.semaphore_signal(inner, 1, device_id=other())
             pl.semaphore_wait(inner, 1)
-            meet()  # nobody leaves the scope while the other may still signal
+            barrier()  # nobody leaves the scope while the other may still signal
 
         pl.run_scoped(scope, REGULAR)
 
@@ -63,9 +63,9 @@ def copies(before: Callable[[], None], inside: Callable[[], None]) -> Callable[.
     def kernel(x: Any, o: Any) -> None:
         before()
 
-        def scope(buffer: Any, sent: Any, came: Any) -> None:
+        def scope(buffer: Any, send: Any, recv: Any) -> None:
             inside()
-            copy = pltpu.make_async_remote_copy(x, buffer, sent, came, device_id=other())
+            copy = pltpu.make_async_remote_copy(x, buffer, send, recv, device_id=other())
             copy.start()
             copy.wait()
             pltpu.sync_copy(buffer, o)  # JAX 0.12 leaves out a scope of which nothing comes
@@ -93,7 +93,7 @@ def says(finding: Finding, kind: str, text: str, lines: list[int]) -> None:
 
 
 def test_a_signal_before_the_other_has_allocated() -> None:
-    (finding,) = judge(signals(meet, nothing)).findings
+    (finding,) = judge(signals(barrier, nothing)).findings
     signal = line_with("semaphore_signal(inner", "def signals")
     scope = line_with("run_scoped", "def signals")
     says(
@@ -107,7 +107,7 @@ def test_a_signal_before_the_other_has_allocated() -> None:
 
 
 def test_a_copy_before_the_other_has_allocated() -> None:
-    (finding,) = judge(copies(meet, nothing)).findings
+    (finding,) = judge(copies(barrier, nothing)).findings
     start, scope = line_with("copy.start()", "def copies"), line_with("run_scoped", "def copies")
     says(
         finding,
@@ -121,8 +121,8 @@ def test_a_copy_before_the_other_has_allocated() -> None:
 
 
 def test_safe_where_both_meet_inside_the_scope() -> None:
-    assert judge(signals(nothing, meet)).verdict == "safe"
-    assert judge(copies(nothing, meet)).verdict == "safe"
+    assert judge(signals(nothing, barrier)).verdict == "safe"
+    assert judge(copies(nothing, barrier)).verdict == "safe"
 
 
 def test_the_entry_into_the_kernel_is_told_as_before() -> None:

@@ -117,18 +117,18 @@ def right(size: int) -> Any:
 def ring(size: int, *, barrier: bool = True, received: int = 1, late: bool = False) -> Report:
     """Each sends to the right, and reads what comes from the left."""
 
-    def kernel(x: sp.Ref, o: sp.Ref, sent: sp.Semaphore, came: sp.Semaphore) -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: sp.Semaphore) -> None:
         if barrier:
             sp.barrier_neighbors("x")
         else:
             sp.signal(sp.get_barrier_semaphore())
             sp.wait(sp.get_barrier_semaphore())
-        sp.async_remote_copy_counted(x, o, sent, came, right(size))
-        sp.wait(sent)
+        sp.async_remote_copy_counted(x, o, send, recv, right(size))
+        sp.wait(send)
         if late:
             o[0] = o[0] + 1.0  # too early
         if received:
-            sp.wait(came, received)
+            sp.wait(recv, received)
 
     return judge(kernel, sp.semaphore(), sp.semaphore(), devices=size)
 
@@ -137,20 +137,20 @@ def ring(size: int, *, barrier: bool = True, received: int = 1, late: bool = Fal
 def test_a_ring(size: int) -> None:
     finds(ring(size), set())
     report = finds(ring(size, received=0), {"leak", "race"})
-    starts_at(report.findings[0], "sp.async_remote_copy_counted(x, o, sent, came")
+    starts_at(report.findings[0], "sp.async_remote_copy_counted(x, o, send, recv")
     report = finds(ring(size, received=2), {"deadlock"})
-    starts_at(report.findings[0], "sp.wait(came, received)")
-    assert "for 2 on `came`, which holds 1" in report.findings[0].text
+    starts_at(report.findings[0], "sp.wait(recv, received)")
+    assert "for 2 on `recv`, which holds 1" in report.findings[0].text
     report = finds(ring(size, late=True), {"race"})
     starts_at(report.findings[0], "# too early")
     report = finds(ring(size, barrier=False), {"race"})
-    starts_at(report.findings[0], "sp.async_remote_copy_counted(x, o, sent, came")
+    starts_at(report.findings[0], "sp.async_remote_copy_counted(x, o, send, recv")
     assert "before device x=1 has entered the kernel" in report.findings[0].text
 
 
 @pytest.mark.parametrize(("first", "expected"), [(2, set()), (1, {"race"})])
 def test_one_semaphore_for_both_ends(first: int, expected: set[str]) -> None:
-    """Of two devices: what is sent and what comes in count on the same one."""
+    """Of two devices: what is sent out and what comes in count on the same one."""
 
     def kernel(x: sp.Ref, o: sp.Ref, both: sp.Semaphore) -> None:
         sp.barrier_neighbors("x")
@@ -164,18 +164,18 @@ def test_one_semaphore_for_both_ends(first: int, expected: set[str]) -> None:
 
 
 def test_a_buffer_is_used_again_once_it_is_read() -> None:
-    """The source may change when `sent` says so, and not before."""
+    """The source may change when `send` says so, and not before."""
 
     def build(early: bool) -> Callable[..., None]:
-        def kernel(x: sp.Ref, o: sp.Ref, mine: sp.Ref, sent: Any, came: Any) -> None:
+        def kernel(x: sp.Ref, o: sp.Ref, mine: sp.Ref, send: Any, recv: Any) -> None:
             sp.barrier_neighbors("x")
-            sp.async_remote_copy_counted(mine, o, sent, came, right(2))
+            sp.async_remote_copy_counted(mine, o, send, recv, right(2))
             if not early:
-                sp.wait(sent)
+                sp.wait(send)
             mine[0] = mine[0] + 1.0  # the source
             if early:
-                sp.wait(sent)
-            sp.wait(came)
+                sp.wait(send)
+            sp.wait(recv)
 
         return kernel
 
@@ -186,8 +186,8 @@ def test_a_buffer_is_used_again_once_it_is_read() -> None:
 
 
 def test_a_semaphore_of_each_kind() -> None:
-    def kernel(x: Any, o: Any, sent: Any, came: Any) -> None:
-        pltpu.make_async_remote_copy(x, o, sent, came, device_id={"x": 0}).start()
+    def kernel(x: Any, o: Any, send: Any, recv: Any) -> None:
+        pltpu.make_async_remote_copy(x, o, send, recv, device_id={"x": 0}).start()
 
     dma, regular = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
     options: Any = {"in_specs": [ANY], "out_specs": ANY, "scratch_shapes": [dma, regular]}

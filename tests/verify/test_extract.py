@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,10 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
+from safepallas._jax.operations import Other
+from safepallas._jax.reader import Operation
 from safepallas._verify.extract.core import Core, Mesh, Shared
-from safepallas._verify.extract.interpreter import Compiler, run
+from safepallas._verify.extract.interpreter import Compiler, run_alone
 from safepallas._verify.extract.source import RULES, Source, trace
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import (
@@ -68,6 +70,11 @@ def of(program: Program, kind: type, core: int = 0) -> list[Any]:
     return [event for event in program.cores[core] if isinstance(event, kind)]
 
 
+def test_every_operation_of_the_reader_has_a_rule() -> None:
+    """Only what is `Other` is refused, or computed."""
+    assert {*get_args(Operation)} - {*RULES} == {Other}
+
+
 # Numbers
 
 
@@ -76,7 +83,7 @@ def evaluate(fn: Callable[..., Any], *args: Any) -> Any:
     jaxpr = jax.make_jaxpr(fn)(*args)
     core = Core(Shared(Mesh({}), 1000, None), 0)
     values = [a.item() if np.ndim(a) == 0 else a for a in map(np.asarray, args)]
-    return run(Compiler(RULES).code(jaxpr), core, values)
+    return run_alone(Compiler(RULES).code(jaxpr), core, values)
 
 
 EDGES = [0, 1, -1, 2, -2, 7, -7, 2**31 - 1, -(2**31)]
@@ -133,7 +140,7 @@ def test_what_is_unknown_stays_so_and_what_is_not_needed_does_not_matter() -> No
 
     jaxpr = jax.make_jaxpr(fn)(jnp.int32(0), jnp.int32(3))
     core = Core(Shared(Mesh({}), 1000, None), 0)
-    found = run(Compiler(RULES).code(jaxpr), core, [UNKNOWN, 3])
+    found = run_alone(Compiler(RULES).code(jaxpr), core, [UNKNOWN, 3])
     assert found == [UNKNOWN, 3, 6]
 
 
@@ -277,7 +284,7 @@ VIEWS: dict[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_regions_are_what_numpy_would_touch(name: str) -> None:
+def test_regions_are_what_numpy_would_access(name: str) -> None:
     shape, view = VIEWS[name]
 
     def kernel(n: Any, x: Any, o: Any, sem: Any) -> None:
@@ -295,16 +302,16 @@ def test_regions_are_what_numpy_would_touch(name: str) -> None:
         ),
         Start,
     )
-    touched = view(Numpy(np.arange(np.prod(shape)).reshape(shape)), 1).array
-    places = np.unravel_index(touched.ravel(), shape)
+    accessed = view(Numpy(np.arange(np.prod(shape)).reshape(shape)), 1).array
+    places = np.unravel_index(accessed.ravel(), shape)
     low, high = [int(p.min()) for p in places], [int(p.max()) + 1 for p in places]
     assert (start.source.low, start.source.high) == (tuple(low), tuple(high))
     assert start.source[2:] == start.target[2:]
     # What leaves gaps in its box, and not at regular strides, is marked: a race may be none.
     steps = start.source.step or (1,) * len(low)
     boxes = [-(-(b - a) // n) for a, b, n in zip(low, high, steps, strict=True)]
-    assert start.source.exact == (touched.size == np.prod(boxes))
-    assert start.amount == touched.size * 4
+    assert start.source.exact == (accessed.size == np.prod(boxes))
+    assert start.amount == accessed.size * 4
 
 
 class Numpy:
@@ -509,7 +516,7 @@ def test_a_block_that_stays_is_not_moved() -> None:
     assert [a.is_write for a in accesses].count(False) == 4
 
 
-def test_accesses_to_what_no_copy_touches_are_left_out() -> None:
+def test_accesses_to_what_no_copy_reaches_are_left_out() -> None:
     def kernel(x: Any, o: Any, sem: Any) -> None:
         o[...] = x[...] * 2
 

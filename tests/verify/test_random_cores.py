@@ -1,8 +1,8 @@
-"""Random programs of cores that share memory and meet at barriers, against the search.
+"""Random programs of cores that share memory and wait at barriers, against the search.
 
 They are the programs of `random_programs`, changed: the data of each call may be one buffer for
 all cores or for the first two, with rows that lie between each other, some copies read a list of
-indices besides, and cores meet at barriers, at which one of them may be missing.
+indices besides, and cores wait at barriers, at which one of them may be missing.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def programs(draw: st.DrawFn) -> Program:
     program = draw(protocols())
     n = len(program.cores)
     groups = draw(st.sampled_from([[(0, 1)], [tuple(range(n))], []]))
-    together = {core: (core,) for core in range(n)}
-    together.update({core: group for group in groups for core in group})
+    sharers = {core: (core,) for core in range(n)}
+    sharers.update({core: group for group in groups for core in group})
     allocations = {
-        number: dataclasses.replace(one, shared_by=together) if one.name == "data" else one
+        number: dataclasses.replace(one, shared_by=sharers) if one.name == "data" else one
         for number, one in program.allocations.items()
     }
 
     def region(old: Region) -> Region:
         if allocations[old.allocation].name != "data":
             return old
-        core = together[old.core][0]
+        core = sharers[old.core][0]
         # Row 0 is all even rows of twice as many, row 1 all odd ones.
         (low,), (high,) = old.low, old.high
         if (low, high) == (0, ROWS):
@@ -104,7 +104,7 @@ def test_the_verifier_agrees_with_the_search(capsys: pytest.CaptureFixture[str])
     assert not few, f"too few of some kinds among {searched} programs: {few}"
 
 
-KINDS = ("safe", "deadlock", "leak", "race", "meets", "shares")
+KINDS = ("safe", "deadlock", "leak", "race", "barriers", "shares")
 
 
 def count(program: Program, truth: Truth, shares: Counter[str]) -> None:
@@ -112,5 +112,5 @@ def count(program: Program, truth: Truth, shares: Counter[str]) -> None:
     shares["deadlock"] += truth.deadlock
     shares["leak"] += bool(truth.leaks)
     shares["race"] += bool(truth.races)
-    shares["meets"] += any(isinstance(e, Barrier) for events in program.cores for e in events)
+    shares["barriers"] += any(isinstance(e, Barrier) for events in program.cores for e in events)
     shares["shares"] += any(len(program.sharers(0, number)) > 1 for number in program.allocations)

@@ -42,12 +42,12 @@ def on_one() -> None:
     pl.when(number() == 0)(plsc.subcore_barrier)
 
 
-def through_shared_memory(meet: Callable[[], None]) -> Any:
+def through_shared_memory(barrier: Callable[[], None]) -> Any:
     """Each subcore puts a row into the memory of its SparseCore, and takes that of the other."""
 
     def body(x: Any, o: Any, shared: Any, own: Any, sem: Any) -> None:
         pltpu.async_copy(x.at[pl.ds(number(), 1)], shared.at[pl.ds(subcore(), 1)], sem).wait()
-        meet()
+        barrier()
         pltpu.async_copy(shared.at[pl.ds(1 - subcore(), 1)], own, sem).wait()
         pltpu.async_copy(own, o.at[pl.ds(number(), 1)], sem).wait()
 
@@ -55,11 +55,11 @@ def through_shared_memory(meet: Callable[[], None]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("meet", "expected"),
+    ("barrier", "expected"),
     [(plsc.subcore_barrier, set()), (nothing, {"race"}), (on_one, {"deadlock", "race"})],
 )
-def test_the_memory_of_a_sparse_core(meet: Callable[[], None], expected: set[str]) -> None:
-    report = judge(lambda: through_shared_memory(meet), ROWS)
+def test_the_memory_of_a_sparse_core(barrier: Callable[[], None], expected: set[str]) -> None:
+    report = judge(lambda: through_shared_memory(barrier), ROWS)
     finds(report, expected, searched=False)
     if expected == {"race"}:
         assert "of SparseCore core=0 before the copy" in report.findings[0].text
@@ -73,10 +73,10 @@ def test_the_memory_of_a_sparse_core(meet: Callable[[], None], expected: set[str
 
 
 def test_the_search_agrees_on_a_barrier() -> None:
-    def build(meet: Callable[[], None]) -> Any:
+    def build(barrier: Callable[[], None]) -> Any:
         def body(x: Any, o: Any, shared: Any, own: Any, sem: Any) -> None:
             pltpu.async_copy(x.at[pl.ds(subcore(), 1)], shared.at[pl.ds(subcore(), 1)], sem).wait()
-            meet()
+            barrier()
             pltpu.async_copy(shared.at[pl.ds(1 - subcore(), 1)], own, sem).wait()
 
         return kernel_of(vector(1, 2), SHARED, OWN, DMA, out=ROWS)(body)
@@ -214,11 +214,11 @@ def test_a_wait_for_the_semaphore_of_others() -> None:
         pass
 
     report = judge(lambda: both(waits, idle))
-    undecided(report, "done (regular semaphore) is on cores of another kind", __file__)
+    undecided(report, "done (regular semaphore) is on cores of another type", __file__)
 
 
 def between(mesh: Callable[[], Any], there: Callable[[], dict[str, Any]]) -> Any:
-    """Each core signals one of the same kind."""
+    """Each core signals one of the same type."""
 
     def body(x: Any, o: Any, sem: Any) -> None:
         pl.semaphore_signal(sem, 1, device_id=there())
@@ -280,7 +280,7 @@ def test_a_copy_that_tells_a_scalar_subcore(named: bool) -> None:
 
     report = judge(lambda: both(copies, counts))
     if not named and not NEW:
-        undecided(report, "JAX 0.10.2 does not say which core of another kind", __file__)
+        undecided(report, "JAX 0.10.2 does not say which core of another type", __file__)
     else:
         finds(report, set(), searched=False)
 
@@ -294,7 +294,7 @@ def test_another_device() -> None:
 
 
 def test_names_are_the_same_in_the_second_reading() -> None:
-    """Numbers in shared memory are followed with all cores together, from the beginning."""
+    """Numbers in shared memory are followed with all cores in lockstep, from the beginning."""
 
     def body(x: Any, numbers: Any, o: Any, shared: Any, own: Any, sem: Any) -> None:
         pltpu.async_copy(numbers, o, sem).wait()

@@ -1,4 +1,4 @@
-"""Views with strides: which of them meet, number by number, and in kernels."""
+"""Views with strides: which of them overlap, number by number, and in kernels."""
 
 import itertools
 from collections.abc import Callable
@@ -60,9 +60,9 @@ BOXES = st.lists(SPANS, min_size=2, max_size=2).map(
 def test_boxes(one: Region, other: Region) -> None:
     assert one.overlaps(other) == bool(numbers(one) & numbers(other))
     assert covers(one, other) == (numbers(one) >= numbers(other))
-    meets = overlaps([one, other])
-    assert (other in meets[one]) == one.overlaps(other)
-    assert (one in meets[other]) == one.overlaps(other)
+    overlapping = overlaps([one, other])
+    assert (other in overlapping[one]) == one.overlaps(other)
+    assert (one in overlapping[other]) == one.overlaps(other)
 
 
 def judge(kernel: Callable[..., None], *scratch: Any) -> Report:

@@ -14,7 +14,7 @@ from safepallas._verify.program import Barrier, Enter, Signal
 
 from .on_cores import DMA, REGULAR, X, finds, judge, kernel_of, tensor, undecided
 
-HALVES = (pltpu.VMEM((4, 128), X.dtype), REGULAR, DMA)
+SCRATCH = (pltpu.VMEM((4, 128), X.dtype), REGULAR, DMA)
 
 
 def me() -> Any:
@@ -60,16 +60,16 @@ def test_signals_between_two(how: str, mistake: str, expected: set[str]) -> None
     finds(judge(lambda: kernel_of(tensor(), REGULAR)(body)), expected)
 
 
-def exchange(meet: Callable[[Any], None], *, own: bool = True) -> Any:
-    """Each writes its half of the output, all meet, and each reads the half of the other."""
+def exchange(barrier: Callable[[Any], None], *, own: bool = True) -> Any:
+    """Each writes its half of the output, all wait, and each reads the half of the other."""
 
     def body(x: Any, o: Any, buffer: Any, ready: Any, sem: Any) -> None:
         rows = half(me()) if own else half(0)
         pltpu.async_copy(x.at[rows], o.at[rows], sem).wait()
-        meet(ready)
+        barrier(ready)
         pltpu.async_copy(o.at[half(1 - me())], buffer, sem).wait()
 
-    return kernel_of(tensor(), *HALVES)(body)
+    return kernel_of(tensor(), *SCRATCH)(body)
 
 
 def core_barrier(ready: Any) -> None:
@@ -89,7 +89,7 @@ def signal_only(ready: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meet", "own", "expected"),
+    ("barrier", "own", "expected"),
     [
         (core_barrier, True, set()),
         (nothing, True, {"race"}),
@@ -98,8 +98,8 @@ def signal_only(ready: Any) -> None:
         (on_one_core, True, {"deadlock", "leak", "race"}),
     ],
 )
-def test_hbm_is_shared(meet: Callable[[Any], None], own: bool, expected: set[str]) -> None:
-    report = finds(judge(lambda: exchange(meet, own=own)), expected)
+def test_hbm_is_shared(barrier: Callable[[Any], None], own: bool, expected: set[str]) -> None:
+    report = finds(judge(lambda: exchange(barrier, own=own)), expected)
     if not own:
         (race, *_) = report.findings
         assert "writes" not in race.text
@@ -117,7 +117,7 @@ def test_a_barrier_again_and_again() -> None:
             pltpu.async_copy(o.at[half(1 - me())], buffer, sem).wait()
             core_barrier(ready)
 
-    finds(judge(lambda: kernel_of(tensor(), *HALVES)(body)), set())
+    finds(judge(lambda: kernel_of(tensor(), *SCRATCH)(body)), set())
 
 
 def test_a_round_without_the_second_barrier() -> None:
@@ -127,7 +127,7 @@ def test_a_round_without_the_second_barrier() -> None:
             core_barrier(ready)
             pltpu.async_copy(o.at[half(1 - me())], buffer, sem).wait()
 
-    report = finds(judge(lambda: kernel_of(tensor(), *HALVES)(body)), {"race"})
+    report = finds(judge(lambda: kernel_of(tensor(), *SCRATCH)(body)), {"race"})
     assert {line.number for line in report.findings[0].lines if not line.number} == set()
 
 
@@ -182,9 +182,9 @@ def test_three_cores_meet() -> None:
 def test_a_copy_to_the_other_core(waits: bool) -> None:
     """VMEM is each core's own: what comes there tells of it there."""
 
-    def body(x: Any, o: Any, buffer: Any, sent: Any, came: Any) -> None:
+    def body(x: Any, o: Any, buffer: Any, send: Any, recv: Any) -> None:
         copy = pltpu.make_async_remote_copy(
-            x.at[half(0)], buffer, sent, came, device_id={"core": 1 - me()}
+            x.at[half(0)], buffer, send, recv, device_id={"core": 1 - me()}
         )
         copy.start()
         copy.wait_send()
@@ -234,7 +234,7 @@ def test_cores_of_several_devices() -> None:
     assert " ".join(str(report).split()).startswith(
         "safe: body on 2 devices (x=2) with 2 cores each."
     )
-    assert "the cores of a device enter a kernel together" in " ".join(str(report).split())
+    assert "the cores of a device enter a kernel at the same time" in " ".join(str(report).split())
 
 
 def test_one_core_gets_all_signals() -> None:
@@ -243,7 +243,7 @@ def test_one_core_gets_all_signals() -> None:
     assert "TensorCore core=1 of device x=0 waits at" in " ".join(str(report).split())
 
 
-def test_with_a_collective_id_cores_of_one_device_enter_together() -> None:
+def test_with_a_collective_id_cores_of_one_device_enter_at_once() -> None:
     """Those of other devices have to be met first."""
     report = judge(lambda: ring(lambda: {"x": right(), "core": me()}, 3), devices=2)
     finds(report, set())
@@ -333,7 +333,7 @@ def test_a_shared_scope() -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_numbers_in_shared_memory(told: bool) -> None:
-    """Core 0 writes how often core 1 is to signal: they have to be followed together."""
+    """Core 0 writes how often core 1 is to signal: they have to be followed in lockstep."""
     count = jax.ShapeDtypeStruct((1,), "int32")
 
     def body(x: Any, o: Any, here: Any, ready: Any, done: Any, sem: Any) -> None:

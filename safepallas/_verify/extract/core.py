@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from typing import NoReturn
 
-from safepallas._jax import core_meshes
-from safepallas._verify.extract.lockstep import Lockstep
-from safepallas._verify.extract.memory import Contents, Ref, may_be_kept
+import numpy as np
+
+from safepallas._jax.arithmetic import is_integer
+from safepallas._jax.core_meshes import Memory, Sharing
+from safepallas._semaphores.kinds import DMA, Kind, kind_of
+from safepallas._verify.extract.boxes import Box
+from safepallas._verify.extract.lockstep import Lockstep, Pause
+from safepallas._verify.extract.memory import (
+    Contents,
+    NumpyIndex,
+    Ref,
+    Sharers,
+    Value,
+    may_be_kept,
+)
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.extract.values import UNKNOWN, Known
 from safepallas._verify.program import (
     Allocation,
+    Barrier,
+    Enter,
     Event,
     Finding,
     FindingKind,
@@ -19,13 +33,9 @@ from safepallas._verify.program import (
     Program,
     Region,
     UndecidedError,
+    Wait,
     WrongError,
 )
-
-NOWHERE = Line("<unknown>", 0)
-
-# By core, those who have some memory together, the owner first.
-Sharing: TypeAlias = Mapping[int, tuple[int, ...]]
 
 
 class Shared:
@@ -34,7 +44,7 @@ class Shared:
     def __init__(self, mesh: Mesh, limit: int, lockstep: Lockstep | None) -> None:
         self.mesh = mesh
         self.limit = limit
-        self.lockstep = lockstep  # where all cores run together
+        self.lockstep = lockstep  # None where each core is followed alone
         devices = tuple((str(name), size) for name, size in mesh.devices.items())
         self.program = Program([], {}, [], devices, parts=mesh.names())
         self.events = 0
@@ -44,7 +54,7 @@ class Shared:
         self._numbers: dict[Hashable, int] = {}
         self._contents: dict[tuple[int, int], Contents] = {}  # of what several cores have
         self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.shared_by: dict[int, dict[str, Sharing | None]] = {}  # by call: see `_core_calls`
+        self.sharers: dict[int, dict[Sharing, Sharers | None]] = {}  # by call
 
     def number(self, key: Hashable, describe: Callable[[], Allocation]) -> int:
         """The number of an allocation: the same on all cores for the same request."""
@@ -60,8 +70,10 @@ class Shared:
             self._members[places] = self.mesh.members(places)
         return self._members[places]
 
-    def contents(self, owner: int, number: int, shape: Any, dtype: Any, numbers: Any) -> Contents:
-        """What several cores have shared_by: the same for all of them."""
+    def contents(
+        self, owner: int, number: int, shape: Sequence[int], dtype: np.dtype, numbers: Known
+    ) -> Contents:
+        """What memory holds that several cores share: the same object for all of them."""
         key = owner, number
         if key not in self._contents:
             kept = Contents if self.lockstep is not None else _ReadOnly
@@ -70,13 +82,15 @@ class Shared:
 
 
 class LockstepError(Exception):
-    """What one core writes another may read: they have to be followed together."""
+    """What one core writes another may read: they have to be followed in lockstep."""
 
 
 class _ReadOnly(Contents):
-    """What several cores have, while each is followed alone."""
+    """What several cores share, while each is followed alone."""
 
-    def store(self, at: Any, value: Any, adds: bool = False) -> None:
+    __slots__ = ()
+
+    def store(self, at: NumpyIndex, value: Known, adds: bool = False) -> None:
         if value is not UNKNOWN or self.is_known.any():
             raise LockstepError
 
@@ -92,7 +106,7 @@ class Core:
         self.events: list[Event] = []
         self.call = -1
         self.calls = 0
-        self.collective_id: Any = None
+        self.collective_id: Hashable = None
         self.grid: tuple[int, ...] = ()  # the sizes
         self.step: tuple[int, ...] = ()  # and where it is
         self.is_muted = False  # index maps run outside the kernel
@@ -100,6 +114,7 @@ class Core:
         self._counts: dict[Hashable, int] = {}
 
     def emit(self, event: Event) -> None:
+        """Write an event down, and do at once what it does to others."""
         if self.is_muted:
             return
         self.events.append(event)
@@ -111,7 +126,13 @@ class Core:
                 event.line,
             )
         if shared.lockstep is not None:
-            shared.lockstep.happen(self.number, event)
+            shared.lockstep.apply(event)
+
+    def block(self, event: Enter | Barrier | Wait) -> Pause | None:
+        """Write down an event at which the core may have to wait, and tell if it does here."""
+        self.emit(event)
+        lockstep = self.shared.lockstep
+        return None if lockstep is None else lockstep.block(self.number, event)
 
     def turn(self, line: Line) -> None:
         """Another turn of a loop: there is a limit to them too."""
@@ -132,33 +153,40 @@ class Core:
     def new_ref(
         self,
         key: Hashable,
-        aval: Any,
+        memory: Memory,
         name: str,
         line: Line | None,
-        numbers: Any = UNKNOWN,
-        shared_by: Sharing | None = None,
+        given: Value = UNKNOWN,
+        sharers: Sharers | None = None,
     ) -> Ref:
-        """A ref to memory of the running call, of this core or of those that share it."""
-        shape, dtype, call = tuple(aval.shape), aval.dtype, self.call
+        """A ref to memory of the running call, of this core or of those that share it.
+
+        Args:
+            key: the same for the same request of all cores.
+            memory: what it is a ref to.
+            name: what messages call it.
+            line: where it was allocated.
+            given: the numbers that it begins with, where it is an operand.
+            sharers: None where each core has its own.
+        """
+        shape, dtype, call = memory.shape, memory.dtype, self.call
         number = self.shared.number(
             key,
-            lambda: Allocation(
-                name, describe(shape, dtype), call, shape, line, shared_by=shared_by
-            ),
+            lambda: Allocation(name, describe(shape, dtype), call, shape, line, shared_by=sharers),
         )
         contents = None
-        if may_be_kept(shape, dtype):
-            given = UNKNOWN if isinstance(numbers, Ref) else numbers
-            owner = self.number if shared_by is None else shared_by[self.number][0]
-            if shared_by is None:
-                contents = Contents(shape, dtype, given)
+        if is_integer(dtype) and may_be_kept(shape, dtype):
+            numbers = UNKNOWN if isinstance(given, Ref) else given
+            owner = self.number if sharers is None else sharers[self.number][0]
+            if sharers is None:
+                contents = Contents(shape, dtype, numbers)
             else:
-                contents = self.shared.contents(owner, number, shape, dtype, given)
+                contents = self.shared.contents(owner, number, shape, dtype, numbers)
             if self.shared.lockstep is not None:
                 self.shared.lockstep.hold(owner, number, contents)
-        named = core_meshes.cores_named_by(aval)
-        lives_on = "" if named == self.part.kind else named
-        return Ref(number, shape, dtype, False, contents, "", shared_by, lives_on)
+        named = memory.core_type
+        lives_on = None if named == self.part.core_type else named
+        return Ref(number, shape, dtype, contents=contents, shared_by=sharers, lives_on=lives_on)
 
     def hold(self, ref: Ref) -> Ref:
         """A ref that an earlier call has handed on belongs to this call too."""
@@ -173,21 +201,38 @@ class Core:
     def place(self) -> str:
         return self.shared.program.place(self.number)
 
-    def region_of_all(self, ref: Ref) -> Region:
+    def name_of(self, ref: Ref) -> str:
+        """What messages call what a ref is to."""
+        allocated = self.shared.program.allocations[ref.allocation]
+        return f"{allocated.name} ({allocated.what})"
+
+    def require_own(self, ref: Ref, line: Line) -> None:
+        """Some things a core does with its own memory only."""
+        if ref.lives_on is not None:
+            raise UndecidedError(f"{self.name_of(ref)} is on cores of another type.", line)
+
+    def own_region(self, ref: Ref, box: Box, line: Line) -> Region:
+        """What the core itself accesses."""
+        self.require_own(ref, line)
+        return region_on(self.number, ref, box)
+
+    def whole_region(self, ref: Ref) -> Region:
         return Region(self.number, ref.allocation, (0,) * len(ref.shape), ref.shape)
 
 
-SEMAPHORES = {
-    "dma_sem": "DMA semaphore",
-    "semaphore": "regular semaphore",
-    "barrier_semaphore": "barrier semaphore",
-}
+def region_on(core: int, ref: Ref, box: Box) -> Region:
+    return Region(ref.owner(core), ref.allocation, box.low, box.high, box.step, box.is_exact)
 
 
-def describe(shape: tuple[Any, ...], dtype: Any) -> str:
+def semaphore_noun(kind: Kind) -> str:
+    """What messages call a semaphore of a kind: ``DMA semaphore``."""
+    return f"{kind.name.upper() if kind is DMA else kind.name} semaphore"
+
+
+def describe(shape: tuple[int, ...], dtype: object) -> str:
     """What an allocation holds, for messages."""
-    kind = SEMAPHORES.get(str(dtype))
+    kind = kind_of(dtype)
     sizes = ",".join(map(str, shape))
     if kind is None:
         return f"{dtype}[{sizes}]"
-    return kind if not shape else f"{kind}s [{sizes}]"
+    return semaphore_noun(kind) if not shape else f"{semaphore_noun(kind)}s [{sizes}]"

@@ -3,53 +3,55 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 import jax
 
-from safepallas._jax import core_meshes, jaxprs
-from safepallas._jax.core_meshes import Cores
+from safepallas._jax.core_meshes import KEEPS_CORE_AXES, Cores
+from safepallas._jax.core_types import CoreType
+from safepallas._jax.operations import DeviceId, Target
+from safepallas._jax.views import Slot
+from safepallas._verify.extract.boxes import ValueOf
 from safepallas._verify.extract.core import Core
-from safepallas._verify.extract.interpreter import Env, Equation
+from safepallas._verify.extract.interpreter import Env, Equation, places_of
+from safepallas._verify.extract.memory import Value
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.extract.views import value_of
 from safepallas._verify.program import FindingKind, Line, UndecidedError
 
+Coordinates: TypeAlias = dict[Hashable, int]
 
-def finder(
-    equation: Equation, device_id: Any, core_index: Any, is_logical: bool
-) -> Callable[[Core, Env, str], int]:
-    """How to find the core that an operation goes to: `target`, each answer worked out once."""
-    leaves, form = jax.tree_util.tree_flatten((device_id, core_index))
-    places = [equation.inputs[leaf.at] for leaf in leaves if type(leaf) is jaxprs.Slot]
-    line, names_nothing = equation.line, device_id is None and core_index is None
+
+def finder(equation: Equation, target: Target) -> Callable[[Core, Env, CoreType | None], int]:
+    """How to find the core that an operation goes to: `find`, each answer worked out once."""
+    leaves, form = jax.tree_util.tree_flatten((target.device_id, target.core_index))
+    places = places_of(equation, leaves)
+    line = equation.line
+    names_nothing = target.device_id is None and target.core_index is None
     # Ids of one form name the same cores in all equations.
-    fixed = tuple(None if type(leaf) is jaxprs.Slot else leaf for leaf in leaves)
-    found: dict[Any, int] = equation.shared.setdefault((form, fixed, is_logical), {})
+    found = equation.answers.targets.setdefault((form, target.is_logical), {})
 
-    def find(core: Core, env: Env, lives_on: str = "") -> int:
-        if names_nothing and not lives_on:
+    def find_once(core: Core, env: Env, lives_on: CoreType | None) -> int:
+        if names_nothing and lives_on is None:
             return core.number
         numbers = [env[place] for place in places]
-        key: Any = None
+        key: Hashable = None
         if all(type(number) is int for number in numbers):
             # Where the id says it all, nothing is left to where a core itself is.
-            who = None if _names_all(core.shared.mesh, device_id) else core.number
+            who = None if _names_all(core.shared.mesh, target.device_id) else core.number
             key = (who, lives_on, *numbers)
             if key in found:
                 return found[key]
-        to = _Id(device_id, core_index, is_logical, lives_on)
-        answer = target(core, to, value_of(equation, env), line)
+        answer = find(core, target, lives_on, value_of(equation, env), line)
         if key is not None:
             found[key] = answer
         return answer
 
-    return find
+    return find_once
 
 
-def _names_all(mesh: Mesh, device_id: Any) -> bool:
+def _names_all(mesh: Mesh, device_id: DeviceId) -> bool:
     if mesh.cores > 1:
         return False
     if isinstance(device_id, Mapping):
@@ -57,49 +59,56 @@ def _names_all(mesh: Mesh, device_id: Any) -> bool:
     return device_id is not None
 
 
-class _Id(NamedTuple):
-    """What names a core."""
-
-    device_id: Any
-    core_index: Any
-    is_logical: bool
-    lives_on: str  # the kind of cores of the semaphore, where it is another
-
-
-def target(core: Core, to: _Id, value: Callable[[Any], Any], line: Line) -> int:
+def find(core: Core, target: Target, lives_on: CoreType | None, value: ValueOf, line: Line) -> int:
     """The number of the core that an operation goes to.
+
+    Args:
+        core: the one that does it.
+        target: what names the other.
+        lives_on: the type of cores that the semaphore is on, where it is another.
+        value: what is known of a number.
+        line: that of the operation.
 
     Raises:
         UndecidedError: the id is not known, or is not told by JAX which core it means.
         WrongError: there is no such device.
     """
     mesh, here = core.shared.mesh, core.part
-    there = mesh.part(to.lives_on) if to.lives_on else here
+    there = mesh.part(lives_on) if lives_on is not None else here
     if there is None:
         raise UndecidedError("It goes to cores that run no kernel here.", line)
     at = dict(core.at)
-    named: set[Any] = set()
-    if to.device_id is not None:
-        named = _set_device(core, at, to.device_id, to.is_logical, value, line)
+    named: set[Hashable] = set()
+    if target.device_id is not None:
+        named = _set_device(core, at, target, value, line)
     axes = {name for name, _ in there.axes}
-    if to.core_index is not None:
-        _set_core(core, at, there, _number(value(to.core_index), "core index", line), line)
+    if target.core_index is not None:
+        _set_core(core, at, there, _number(value(target.core_index), "core index", line), line)
         named = named | axes
+    _check_core_is_named(core, there, named, target, line)
+    number = mesh.number(at, there)
+    is_tensor_core = here.core_type == CoreType.TENSOR_CORE
+    if not is_tensor_core and number // mesh.cores != core.number // mesh.cores:
+        raise UndecidedError(_OTHER_DEVICE, line)
+    return number
+
+
+def _check_core_is_named(
+    core: Core, there: Cores, named: set[Hashable], target: Target, line: Line
+) -> None:
+    """Refuse an id of which it is not known which core of the device it means."""
+    here, axes = core.part, {name for name, _ in there.axes}
     named_cores = named & axes
-    if named - axes - {*mesh.devices}:
+    if named - axes - {*core.shared.mesh.devices}:
         raise UndecidedError("A device id names an axis that the cores there do not have.", line)
     if there != here and not axes <= named_cores | {name for name, _ in here.axes}:
-        raise UndecidedError("A device id does not say which core of the other kind.", line)
+        raise UndecidedError("A device id does not say which core of the other type.", line)
     if there == here and there.size > 1:
         if not named_cores and named:
             raise UndecidedError(_NO_CORE, line)
-        by_axes = bool(named_cores) and to.core_index is None and here.kind != core_meshes.TENSOR
-        if by_axes and not core_meshes.KEEPS_CORE_AXES:
+        by_axes = bool(named_cores) and target.core_index is None
+        if by_axes and here.core_type != CoreType.TENSOR_CORE and not KEEPS_CORE_AXES:
             raise UndecidedError(_LEFT_OUT, line)
-    number = mesh.number(at, there)
-    if here.kind != core_meshes.TENSOR and number // mesh.cores != core.number // mesh.cores:
-        raise UndecidedError(_OTHER_DEVICE, line)
-    return number
 
 
 _OTHER_DEVICE = (
@@ -112,12 +121,12 @@ _NO_CORE = (
 )
 _LEFT_OUT = (
     "JAX 0.10.2 leaves out the core axes of a device id where the semaphore is on SparseCores of "
-    "the same kind: the core signals itself. Use JAX 0.12."
+    "the same type: the core signals itself. Use JAX 0.12."
 )
 
 
-def _set_core(core: Core, at: dict[Any, int], there: Cores, index: int, line: Line) -> None:
-    if there.kind == core_meshes.VECTOR and there.size > 1:
+def _set_core(core: Core, at: Coordinates, there: Cores, index: int, line: Line) -> None:
+    if there.core_type == CoreType.VECTOR_SUBCORE and there.size > 1:
         text = "A core_index does not say which vector subcore: name the axes in device_id."
         raise UndecidedError(text, line)
     if not 0 <= index < there.size:
@@ -131,24 +140,19 @@ def _set_core(core: Core, at: dict[Any, int], there: Cores, index: int, line: Li
         at[name] = index
 
 
-def _number(value: Any, what: str, line: Line) -> int:
-    if value is UNKNOWN:
+def _number(value: Value, what: str, line: Line) -> int:
+    if not isinstance(value, int):
         raise UndecidedError(f"The {what} depends on data that is not known before it runs.", line)
-    return int(value)
+    return value
 
 
 def _set_device(
-    core: Core,
-    at: dict[Any, int],
-    device_id: Any,
-    is_logical: bool,
-    value: Callable[[Any], Any],
-    line: Line,
-) -> set[Any]:
+    core: Core, at: Coordinates, target: Target, value: ValueOf, line: Line
+) -> set[Hashable]:
     """Go there, and tell which axes were named."""
-    axes = core.shared.mesh.devices
+    axes, device_id = core.shared.mesh.devices, target.device_id
     if isinstance(device_id, Mapping):
-        named: set[Any] = set()
+        named: set[Hashable] = set()
         for name, part in device_id.items():
             number = _number(value(part), "device id", line)
             if isinstance(name, tuple):
@@ -158,9 +162,9 @@ def _set_device(
                 _set(core, at, name, number, line)
                 named.add(name)
         return named
-    parts = device_id if isinstance(device_id, (tuple, list)) else (device_id,)
+    parts = (device_id,) if isinstance(device_id, Slot) else device_id or ()
     numbers = [_number(value(part), "device id", line) for part in parts]
-    if is_logical and len(numbers) == 1:
+    if target.is_logical and len(numbers) == 1:
         _set_joint(core, at, tuple(axes), numbers[0], line)
         return {*axes}
     if len(numbers) != len(axes):
@@ -175,7 +179,7 @@ def _set_device(
     return {*axes}
 
 
-def _set(core: Core, at: dict[Any, int], name: Any, number: int, line: Line) -> None:
+def _set(core: Core, at: Coordinates, name: Hashable, number: int, line: Line) -> None:
     sizes = core.shared.mesh.axes
     if name not in sizes:
         raise UndecidedError(f"A device id names the axis {name!r}, which is no mesh axis.", line)
@@ -192,7 +196,7 @@ def _set(core: Core, at: dict[Any, int], name: Any, number: int, line: Line) -> 
 
 
 def _set_joint(
-    core: Core, at: dict[Any, int], names: tuple[Any, ...], number: int, line: Line
+    core: Core, at: Coordinates, names: Sequence[Hashable], number: int, line: Line
 ) -> None:
     """One number for several axes, the last one going fastest."""
     sizes = core.shared.mesh.axes

@@ -1,33 +1,44 @@
 """From a jaxpr to steps that run it for one core, on what is known.
 
 A jaxpr is turned into a list of Python functions once, and run as often as there are cores, grid
-steps and turns of a loop. Equations that neither touch a ref nor lead to something that is needed
+steps and turns of a loop. Equations that neither access a ref nor lead to something that is needed
 are left out: so a matrix product costs nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from safepallas._jax import compat
-from safepallas._jax import jaxprs as _jax
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
+
+from safepallas._jax import arithmetic, jaxprs, reader
+from safepallas._jax import kernel_calls as calls
+from safepallas._jax import operations as ops
+from safepallas._jax.jaxprs import AnyJaxpr, Atom
+from safepallas._jax.reader import Operation
+from safepallas._jax.views import Number, Slot
 from safepallas._verify.extract import values
-from safepallas._verify.extract.memory import Ref
-from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.extract.boxes import Box
+from safepallas._verify.extract.lockstep import Pause
+from safepallas._verify.extract.memory import Ref, Value
+from safepallas._verify.extract.values import UNKNOWN, Unknown
 from safepallas._verify.program import Line, UndecidedError
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
 
-Env: TypeAlias = list[Any]
-Do: TypeAlias = "Callable[[Core, Env], None]"
-# Makes the step of an equation: from the compiler and the equation.
-Rule: TypeAlias = "Callable[[Compiler, Any], Do]"
+Env: TypeAlias = list[Value]
+# A step. Most do all that they do when called; one that may have to wait for another core, or that
+# runs steps which may, returns what is still to be done.
+Do: TypeAlias = "Callable[[Core, Env], Pause | None]"
+# Makes the step of an equation: from the compiler, the equation, and its operation.
+Rule: TypeAlias = "Callable[..., Do]"
+Rules: TypeAlias = Mapping[type, Rule]
 
 # Operations that matter although they take no ref.
-_CALLS = {"pallas_call", "mpmd_map", "core_map", "run_scoped", "barrier"}
+_ACTING = (calls.KernelCall, calls.CoreCall, ops.RunScoped, ops.SubcoreBarrier)
 
 
 @dataclasses.dataclass(slots=True)
@@ -35,174 +46,58 @@ class Code:
     """A jaxpr, ready to run."""
 
     template: Env  # the constants, and room for all else
-    takes: list[int]
-    gives: list[int]
+    arguments: list[int]  # their places there
+    results: list[int]
     steps: list[Do]
 
 
-def run(code: Code, core: Core, operands: Sequence[Any]) -> list[Any]:
-    """Run it for a core. Constants of an open jaxpr come before its arguments."""
+def run(code: Code, core: Core, operands: Sequence[Value]) -> Generator[None, None, list[Value]]:
+    """Run it for a core; it yields where the core waits for another.
+
+    Constants of an open jaxpr come before its arguments.
+    """
     env = code.template[:]
-    for at, value in zip(code.takes, operands, strict=True):
+    for at, value in zip(code.arguments, operands, strict=True):
         env[at] = value
     for step in code.steps:
-        step(core, env)
-    return [env[at] for at in code.gives]
+        pause = step(core, env)
+        if pause is not None:
+            yield from pause
+    return [env[at] for at in code.results]
 
 
-def line_of(equation: Any) -> Line:
-    return Line(*_jax.line_of(equation))
+def run_alone(code: Code, core: Core, operands: Sequence[Value]) -> list[Value]:
+    """Run what waits for no other core: all of a program, or what only computes."""
+    running = run(code, core, operands)
+    try:
+        next(running)
+    except StopIteration as end:
+        results: list[Value] = end.value
+        return results
+    raise RuntimeError("a core that is followed alone waits for another")
 
 
-class Compiler:
-    """Turns jaxprs into code, each once. It knows operations by the rules that it is given."""
+def line_of(equation: JaxprEqn) -> Line:
+    return Line(*jaxprs.line_of(equation))
 
-    def __init__(self, rules: dict[str, Rule]) -> None:
-        self._rules = rules
-        self._done: dict[int, Code] = {}
-        self._matter: dict[int, bool] = {}
-        self._copy: dict[int, bool] = {}
-        self._keep: list[Any] = []  # numbers of objects are only theirs while they live
-        self._shared: dict[Any, dict[Any, Any]] = {}
-        self._around: list[Equation] = []  # what is being compiled, the innermost last
 
-    def matters(self, jaxpr: Any) -> bool:
-        """Whether a jaxpr does anything but compute."""
-        jaxpr = _jax.open_jaxpr(jaxpr)[0]
-        if id(jaxpr) not in self._matter:
-            self._keep.append(jaxpr)
-            self._matter[id(jaxpr)] = any(self._acts(e) for e in jaxpr.eqns)
-        return self._matter[id(jaxpr)]
+@dataclasses.dataclass(slots=True)
+class Answers:
+    """What is worked out once for all equations that ask alike."""
 
-    def _acts(self, equation: Any) -> bool:
-        if equation.primitive.name in _CALLS:
-            return True
-        if compat.ref_types_of(equation):
-            # A loop or a call that gets a ref and does nothing with it does not count.
-            bodies = inside(equation)
-            return not bodies or any(self.matters(j) for j in bodies)
-        return any(self.matters(j) for j in inside(equation))
-
-    def _copies(self, jaxpr: Any) -> bool:
-        """Whether a copy is started in a jaxpr."""
-        jaxpr = _jax.open_jaxpr(jaxpr)[0]
-        if id(jaxpr) not in self._copy:
-            self._keep.append(jaxpr)
-            self._copy[id(jaxpr)] = any(
-                e.primitive.name == "dma_start" or any(self._copies(j) for j in inside(e))
-                for e in jaxpr.eqns
-            )
-        return self._copy[id(jaxpr)]
-
-    def quiet(self, jaxpr: Any) -> list[bool]:
-        """By argument: whether it certainly meets no copy in there, under no other name either."""
-        loud: set[Any] = set()
-        for e in jaxpr.eqns:
-            # JAX gives no ref back from a loop or a call: it forwards it (0.10.2 to 0.12.0.1).
-            hands_on = any(compat.is_ref_type(v.aval) for v in e.outvars)
-            copies = e.primitive.name == "dma_start" or any(self._copies(j) for j in inside(e))
-            if hands_on or copies:
-                loud.update(v for v in e.invars if not compat.is_literal(v))
-        return [v not in loud for v in jaxpr.invars]
-
-    def code(self, jaxpr: Any) -> Code:
-        """The code of a jaxpr. The constants of one that is closed are in it."""
-        inner, consts = _jax.open_jaxpr(jaxpr)
-        if not inner.constvars:
-            consts = ()
-        # With its constants or without: one of JAX's classes holds both.
-        key = id(jaxpr)
-        if key not in self._done:
-            self._keep.append(jaxpr)
-            self._done[key] = self._compile(inner, consts)
-        return self._done[key]
-
-    def open_code(self, jaxpr: Any) -> Code:
-        """The code of a jaxpr whose constants are operands."""
-        inner = _jax.open_jaxpr(jaxpr)[0]
-        key = -id(inner)
-        if key not in self._done:
-            self._keep.append(inner)
-            self._done[key] = self._compile(inner, ())
-        return self._done[key]
-
-    def _compile(self, jaxpr: Any, consts: Sequence[Any]) -> Code:
-        places: dict[Any, int] = {}
-        template: Env = []
-
-        def place(atom: Any) -> int:
-            if compat.is_literal(atom):
-                template.append(values.known(atom.val))
-                return len(template) - 1
-            if atom not in places:
-                places[atom] = len(template)
-                template.append(UNKNOWN)
-            return places[atom]
-
-        takes = [place(v) for v in (*jaxpr.constvars, *jaxpr.invars)]
-        for at, value in zip(takes, consts, strict=False):
-            template[at] = values.known(value, 1 << 20)
-        if consts:
-            takes = takes[len(consts) :]
-        live = self._live(jaxpr)
-        steps = []
-        for equation in live:
-            inputs = [place(v) for v in equation.invars]
-            outputs = [place(v) for v in equation.outvars]
-            around = self._around[-1] if self._around else None
-            self._around.append(Equation(equation, inputs, outputs, self._shared, around))
-            steps.append(self._step(self._around[-1]))
-            self._around.pop()
-        return Code(template, takes, [place(v) for v in jaxpr.outvars], steps)
-
-    def _live(self, jaxpr: Any) -> list[Any]:
-        needed = {v for v in jaxpr.outvars if not compat.is_literal(v)}
-        live = []
-        for equation in reversed(jaxpr.eqns):
-            if self._acts(equation) or any(v in needed for v in equation.outvars):
-                live.append(equation)
-                unused = self._unused(equation)
-                needed.update(
-                    v
-                    for i, v in enumerate(equation.invars)
-                    if not compat.is_literal(v) and i not in unused
-                )
-        return live[::-1]
-
-    def _unused(self, equation: Any) -> set[int]:
-        """Operands whose value is never looked at: data stored to where nothing is kept."""
-        if equation.primitive.name in ("swap", "addupdate"):
-            aval = equation.invars[0].aval
-            return set() if values.is_whole(aval.dtype) else {1}
-        return set()
-
-    def _step(self, equation: Equation) -> Do:
-        name = equation.name
-        if name in self._rules:
-            return self._rules[name](self, equation)
-        reaches = bool(compat.ref_types_of(equation.jax))
-        if reaches or any(self.matters(j) for j in inside(equation.jax)):
-            return refuse(f"sp.verify does not know the operation {name} yet.", equation.line)
-        return compute(equation)
+    boxes: dict[Hashable, dict[tuple[int, ...], Box]] = dataclasses.field(default_factory=dict)
+    targets: dict[Hashable, dict[Hashable, int]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(slots=True)
 class Equation:
     """An equation, and where its operands and results are."""
 
-    jax: Any
+    jax: JaxprEqn
     inputs: list[int]
     outputs: list[int]
-    shared: dict[Any, dict[Any, Any]]  # what is worked out once for all equations
-    around: Equation | None = None  # that of the loop, the branch or the call that it stands in
-
-    @property
-    def name(self) -> str:
-        return str(self.jax.primitive.name)
-
-    @property
-    def params(self) -> Any:
-        return self.jax.params
+    answers: Answers
+    around: Equation | None  # the one whose body it is in
 
     @property
     def line(self) -> Line:
@@ -210,10 +105,166 @@ class Equation:
         line = line_of(self.jax)
         return line if line.number or self.around is None else self.around.line
 
+    def literal(self, part: Number) -> Value | None:
+        """A number of a view, where it is written in the equation."""
+        if isinstance(part, int):
+            return part
+        atom = self.jax.invars[part.at]
+        return values.known(atom.val) if isinstance(atom, Literal) else None
 
-def inside(equation: Any) -> list[Any]:
-    """The jaxprs among an equation's parameters."""
-    return [*compat.jaxprs_in(equation.params)]
+
+class Compiler:
+    """Turns jaxprs into code, each once. It knows operations by the rules that it is given."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        # By `id`, which is an object's own only while it lives: `_keep` sees to that.
+        self._code: dict[int, Code] = {}
+        self._matters: dict[int, bool] = {}
+        self._copies: dict[int, bool] = {}
+        self._operations: dict[int, Operation] = {}
+        self._keep: list[object] = []
+        self._answers = Answers()
+        self._around: list[Equation] = []  # what is being compiled, the innermost last
+
+    def read(self, equation: JaxprEqn) -> Operation:
+        found = self._operations.get(id(equation))
+        if found is None:
+            self._keep.append(equation)
+            found = self._operations[id(equation)] = reader.read(equation)
+        return found
+
+    def matters(self, jaxpr: AnyJaxpr) -> bool:
+        """Whether a jaxpr does anything but compute."""
+        inner = jaxprs.open_jaxpr(jaxpr)[0]
+        if id(inner) not in self._matters:
+            self._keep.append(inner)
+            self._matters[id(inner)] = any(self._acts(e) for e in inner.eqns)
+        return self._matters[id(inner)]
+
+    def _acts(self, equation: JaxprEqn) -> bool:
+        if isinstance(self.read(equation), _ACTING):
+            return True
+        bodies = jaxprs.inner_jaxprs(equation)
+        if jaxprs.takes_refs(equation):
+            # A loop or a call that gets a ref and does nothing with it does not count.
+            return not bodies or any(self.matters(j) for j in bodies)
+        return any(self.matters(j) for j in bodies)
+
+    def _starts_copies(self, equation: JaxprEqn) -> bool:
+        """Whether it starts a copy, or something inside it does."""
+        if isinstance(self.read(equation), ops.CopyStart):
+            return True
+        for jaxpr in jaxprs.inner_jaxprs(equation):
+            inner = jaxprs.open_jaxpr(jaxpr)[0]
+            if id(inner) not in self._copies:
+                self._keep.append(inner)
+                self._copies[id(inner)] = any(self._starts_copies(e) for e in inner.eqns)
+            if self._copies[id(inner)]:
+                return True
+        return False
+
+    def never_copied(self, jaxpr: Jaxpr) -> list[bool]:
+        """By argument: whether it certainly is in no copy in there, under no other name either."""
+        copied: set[Atom] = set()
+        for e in jaxpr.eqns:
+            # JAX gives no ref back from a loop or a call: it forwards it (0.10.2 to 0.12.0.1).
+            if jaxprs.gives_refs(e) or self._starts_copies(e):
+                copied.update(v for v in e.invars if not isinstance(v, Literal))
+        return [v not in copied for v in jaxpr.invars]
+
+    def code(self, jaxpr: AnyJaxpr) -> Code:
+        """The code of a jaxpr. The constants of one that is closed are in it."""
+        inner, consts = jaxprs.open_jaxpr(jaxpr)
+        if not inner.constvars:
+            consts = ()
+        # With its constants or without: one of JAX's classes holds both.
+        key = id(jaxpr)
+        if key not in self._code:
+            self._keep.append(jaxpr)
+            self._code[key] = self._compile(inner, consts)
+        return self._code[key]
+
+    def open_code(self, jaxpr: AnyJaxpr) -> Code:
+        """The code of a jaxpr whose constants are operands."""
+        inner = jaxprs.open_jaxpr(jaxpr)[0]
+        key = -id(inner)
+        if key not in self._code:
+            self._keep.append(inner)
+            self._code[key] = self._compile(inner, ())
+        return self._code[key]
+
+    def _compile(self, jaxpr: Jaxpr, consts: Sequence[object]) -> Code:
+        places: dict[Atom, int] = {}
+        template: Env = []
+
+        def place(atom: Atom) -> int:
+            if isinstance(atom, Literal):
+                template.append(values.known(atom.val))
+                return len(template) - 1
+            if atom not in places:
+                places[atom] = len(template)
+                template.append(UNKNOWN)
+            return places[atom]
+
+        arguments = [place(v) for v in (*jaxpr.constvars, *jaxpr.invars)]
+        for at, value in zip(arguments, consts, strict=False):
+            template[at] = values.known(value, values.MOST_OF_ARGUMENT)
+        if consts:
+            arguments = arguments[len(consts) :]
+        steps = []
+        for jax_equation in self._needed(jaxpr):
+            equation = Equation(
+                jax_equation,
+                [place(v) for v in jax_equation.invars],
+                [place(v) for v in jax_equation.outvars],
+                self._answers,
+                self._around[-1] if self._around else None,
+            )
+            self._around.append(equation)
+            steps.append(self._step(equation))
+            self._around.pop()
+        return Code(template, arguments, [place(v) for v in jaxpr.outvars], steps)
+
+    def _needed(self, jaxpr: Jaxpr) -> list[JaxprEqn]:
+        """The equations that do something, or on whose results such a one depends."""
+        variables: set[Atom] = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        needed = []
+        for equation in reversed(jaxpr.eqns):
+            if self._acts(equation) or any(v in variables for v in equation.outvars):
+                needed.append(equation)
+                unread = self._unread(equation)
+                variables.update(
+                    v
+                    for i, v in enumerate(equation.invars)
+                    if not isinstance(v, Literal) and i != unread
+                )
+        return needed[::-1]
+
+    def _unread(self, equation: JaxprEqn) -> int | None:
+        """The operand whose value is never read: data stored to where nothing is kept."""
+        operation = self.read(equation)
+        if not isinstance(operation, (ops.RefAccess, ops.VectorAccess)):
+            return None
+        if operation.stored is None or arithmetic.is_integer(operation.dtype):
+            return None
+        return operation.stored.at
+
+    def _step(self, equation: Equation) -> Do:
+        operation = self.read(equation.jax)
+        rule = self._rules.get(type(operation))
+        if rule is not None:
+            return rule(self, equation, operation)
+        bodies = jaxprs.inner_jaxprs(equation.jax)
+        if jaxprs.takes_refs(equation.jax) or any(self.matters(j) for j in bodies):
+            name = getattr(operation, "name", type(operation).__name__)
+            text = f"sp.verify does not know the operation {name} yet."
+            return refuse(text, equation.line)
+        return compute(equation)
+
+
+def places_of(equation: Equation, slots: Sequence[Slot]) -> list[int]:
+    return [equation.inputs[slot.at] for slot in slots]
 
 
 def refuse(text: str, line: Line) -> Do:
@@ -225,35 +276,54 @@ def refuse(text: str, line: Line) -> Do:
     return do
 
 
-def compute(equation: Equation) -> Do:
+def set_all(env: Env, places: Sequence[int], results: Sequence[Value]) -> None:
+    for at, result in zip(places, results, strict=True):
+        env[at] = result
+
+
+def compute(equation: Equation) -> Callable[[Core, Env], None]:
     """A step that computes numbers from numbers."""
-    inputs, outputs = equation.inputs, equation.outputs
-    if not any(values.is_worth_knowing(v.aval) for v in equation.jax.outvars):
+    if not arithmetic.gives_numbers(equation.jax, values.MOST_ELEMENTS):
         return lambda core, env: None  # its results are unknown in the template
-    slow = values.slow_rule(equation.jax)
-    fast = values.fast_rule(equation.jax)
+    of_scalars = arithmetic.scalar_rule(equation.jax)
+    if of_scalars is None:
+        return _compute_any(equation)
+    if arithmetic.selects(equation.jax):
+        return _select(equation)
+    return _compute_scalars(equation, of_scalars)
 
-    def by_jax(core: Core, env: Env) -> None:
-        operands = [env[i] for i in inputs]
-        if any(x is UNKNOWN or isinstance(x, Ref) for x in operands):
-            results: Sequence[Any] = [UNKNOWN] * len(outputs)
-        else:
-            results = slow(operands)
-        for at, result in zip(outputs, results, strict=True):
-            env[at] = result
 
-    if fast is None:
-        return by_jax
-    rule, (out,) = fast, outputs
-    if equation.name == "select_n":
-        which = inputs[0]
+def _compute_any(equation: Equation) -> Callable[[Core, Env], None]:
+    inputs, outputs = equation.inputs, equation.outputs
+    rule = values.rule_of(equation.jax)
 
-        def select(core: Core, env: Env) -> None:
-            # What is not selected need not be known.
-            chosen = env[which]
-            env[out] = UNKNOWN if chosen is UNKNOWN else env[inputs[1 + int(chosen)]]
+    def do(core: Core, env: Env) -> None:
+        operands = []
+        for i in inputs:
+            operand = env[i]
+            if isinstance(operand, (Unknown, Ref)):
+                set_all(env, outputs, [UNKNOWN] * len(outputs))
+                return
+            operands.append(operand)
+        set_all(env, outputs, rule(operands))
 
-        return select
+    return do
+
+
+def _select(equation: Equation) -> Callable[[Core, Env], None]:
+    (which, *cases), (out,) = equation.inputs, equation.outputs
+
+    def select(core: Core, env: Env) -> None:
+        # What is not selected need not be known.
+        chosen = env[which]
+        env[out] = env[cases[int(chosen)]] if isinstance(chosen, int) else UNKNOWN
+
+    return select
+
+
+def _compute_scalars(equation: Equation, rule: arithmetic.Rule) -> Callable[[Core, Env], None]:
+    inputs, (out,) = equation.inputs, equation.outputs
+    otherwise = _compute_any(equation)
     if len(inputs) == 1:
         (one,) = inputs
 
@@ -272,8 +342,9 @@ def compute(equation: Equation) -> Do:
                 return
             result = rule(a, b)
             if result is None:
-                (result,) = slow([a, b])
-            env[out] = result
+                otherwise(core, env)
+            else:
+                env[out] = result
 
         return binary
 

@@ -8,13 +8,13 @@ window races with it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safepallas._jax import jaxprs
-from safepallas._verify.extract.interpreter import Code, run
-from safepallas._verify.extract.memory import Ref
+from safepallas._jax.kernel_calls import BlockOperand
+from safepallas._verify.extract.interpreter import Code, run_alone
+from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import Access, Line
 
@@ -27,10 +27,10 @@ class Window:
 
     def __init__(
         self,
-        operand: jaxprs.Operand,
+        operand: BlockOperand,
         ref: Ref,
         index_map: Code,
-        numbers: Any,
+        numbers: Value,
         is_output: bool,
         line: Line,
     ) -> None:
@@ -40,15 +40,17 @@ class Window:
         self._numbers = numbers
         self._is_output = is_output
         self._line = line
-        self._block: list[Any] | None = None
-        self._is_fixed = not index_map.steps and not set(index_map.gives) & set(index_map.takes)
+        self._block: list[Value] | None = None
+        self._is_fixed = not index_map.steps and not set(index_map.results) & set(
+            index_map.arguments
+        )
 
     def begin(self, core: Core, step: Sequence[int], prefetched: Sequence[Ref]) -> None:
         """Before a grid step."""
         if self._is_fixed and self._block is not None:
             return
         core.is_muted = True
-        block = run(self._map, core, [*step, *prefetched])
+        block = run_alone(self._map, core, [*step, *prefetched])
         core.is_muted = False
         # A block that is not known may be another one each time.
         if block == self._block and not any(b is UNKNOWN for b in block):
@@ -68,19 +70,22 @@ class Window:
             self._move(core)
 
     def _move(self, core: Core) -> None:
-        if not self._ref.is_quiet:
-            core.emit(Access(core.region_of_all(self._ref), not self._is_output, self._line))
+        if not self._ref.is_private:
+            core.emit(Access(core.whole_region(self._ref), not self._is_output, self._line))
 
-    def _fill(self, block: Sequence[Any]) -> None:
+    def _fill(self, block: Sequence[Value]) -> None:
         """The numbers of the new block, where the operand's are known."""
         contents, operand = self._ref.contents, self._operand
         if contents is None:
             return
-        if not isinstance(self._numbers, np.ndarray) or any(b is UNKNOWN for b in block):
+        if not isinstance(self._numbers, np.ndarray):
             contents.store(None, UNKNOWN)
             return
-        index: list[Any] = []
+        index: list[int | slice] = []
         for number, size, length in zip(block, operand.block, operand.array_shape, strict=True):
+            if not isinstance(number, int):
+                contents.store(None, UNKNOWN)
+                return
             if size is None:
                 index.append(number)
                 continue

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
+from jax.extend.core import JaxprEqn
 
-from safepallas._jax import compat, core_meshes, jaxprs
+from safepallas._jax import jaxprs
+from safepallas._jax import kernel_calls as calls
+from safepallas._jax import operations as ops
 from safepallas._jax.core_meshes import Cores
+from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._verify.extract import values as _values
 from safepallas._verify.extract.core import Core, LockstepError, Shared
-from safepallas._verify.extract.interpreter import Code, Compiler, inside, line_of, run
-from safepallas._verify.extract.lockstep import Lockstep
+from safepallas._verify.extract.interpreter import (
+    Code,
+    Compiler,
+    Rules,
+    line_of,
+    run,
+    run_alone,
+)
+from safepallas._verify.extract.lockstep import Lockstep, Pause
 from safepallas._verify.extract.memory import may_be_kept
 from safepallas._verify.extract.mesh import ONE, Mesh, add_part
-from safepallas._verify.extract.rules import control as _control
-from safepallas._verify.extract.rules import core_calls, kernel_calls, operations, sparse_cores
+from safepallas._verify.extract.rules import (
+    buffers,
+    control,
+    copies,
+    core_calls,
+    kernel_calls,
+    semaphores,
+)
 from safepallas._verify.program import Access, Event, Line, Program, Start, UndecidedError
 
-RULES = {
-    **_control.RULES,
-    **operations.RULES,
+RULES: Rules = {
+    **control.RULES,
+    **semaphores.RULES,
+    **copies.RULES,
+    **buffers.RULES,
     **kernel_calls.RULES,
     **core_calls.RULES,
-    **sparse_cores.RULES,
 }
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def trace(function: Callable[..., Any], args: tuple[Any, ...]) -> AnyJaxpr:
     """The jaxpr of a function; what it raises itself is raised here."""
     return jax.make_jaxpr(function)(*args)
 
@@ -37,23 +54,49 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 class Source:
     """A traced function: its jaxpr, the values of its arguments, and the mesh that it runs on."""
 
-    def __init__(self, closed: Any, args: tuple[Any, ...]) -> None:
+    def __init__(self, closed: AnyJaxpr, args: tuple[Any, ...]) -> None:
         self._jaxpr = closed
-        leaves = jax.tree_util.tree_leaves(args)
         self._values = [
-            _values.UNKNOWN if isinstance(x, jax.ShapeDtypeStruct) else _values.known(x, 1 << 20)
-            for x in leaves
+            _values.UNKNOWN
+            if isinstance(x, jax.ShapeDtypeStruct)
+            else _values.known(x, _values.MOST_OF_ARGUMENT)
+            for x in jax.tree_util.tree_leaves(args)
         ]
-        self.mesh = _mesh_of(closed)
+        self._compiler = Compiler(RULES)
+        self.mesh = self._find_mesh()
         self.uses_barrier = False
         self.sends_numbers = False
-        for equation in _equations(closed, True):
-            if equation.primitive.name == "get_barrier_semaphore":
+        for equation in jaxprs.all_equations(closed):
+            operation = self._compiler.read(equation)
+            if isinstance(operation, ops.BarrierSemaphore):
                 self.uses_barrier = True
-            elif equation.primitive.name == "dma_start":
-                self.sends_numbers |= _sends_numbers(equation)
-        self._compiler = Compiler(RULES)
+            elif isinstance(operation, ops.CopyStart):
+                self.sends_numbers |= _sends_numbers(equation, operation)
         self._code: Code | None = None
+
+    def _find_mesh(self) -> Mesh:
+        """The devices that the function maps over, and the cores that its kernels run on."""
+        read = self._compiler.read
+        devices: dict[Hashable, int] | None = None
+        parts: list[Cores] = []
+        line: Line | None = None
+        for equation in jaxprs.all_equations(self._jaxpr, lambda e: not _is_kernel(read(e))):
+            operation = read(equation)
+            if isinstance(operation, calls.ShardMap):
+                sizes = dict(operation.mesh)
+                if devices is not None and sizes != devices:
+                    text = "The function maps over different meshes."
+                    raise UndecidedError(text, line_of(equation))
+                devices, line = sizes, line_of(equation)
+            elif isinstance(operation, calls.KernelCall):
+                add_part(parts, ONE, line_of(equation))
+            elif isinstance(operation, calls.CoreCall):
+                for body in operation.bodies:
+                    add_part(parts, body.cores, line_of(equation))
+        mesh = Mesh(devices or {}, tuple(parts) or (ONE,))
+        if not mesh.size:
+            raise UndecidedError("The mesh has no devices.", line)
+        return mesh
 
     def extract(
         self, repeat: int | None, limit: int, tell: Callable[[str], None] = lambda text: None
@@ -73,32 +116,36 @@ class Source:
         if self._code is None:
             self._code = self._compiler.code(self._jaxpr)
         try:
-            return self._extract(times, limit, tell, in_lockstep=self.sends_numbers)
+            return self._extract(self._code, times, limit, tell, in_lockstep=self.sends_numbers)
         except LockstepError:
-            return self._extract(times, limit, tell, in_lockstep=True)
+            return self._extract(self._code, times, limit, tell, in_lockstep=True)
 
     def _extract(
-        self, times: int, limit: int, tell: Callable[[str], None], *, in_lockstep: bool
+        self, code: Code, times: int, limit: int, tell: Callable[[str], None], *, in_lockstep: bool
     ) -> Program:
-        code, size = self._code, self.mesh.size
-        assert code is not None
+        size = self.mesh.size
         lockstep = Lockstep(size) if in_lockstep and size > 1 else None
         shared = Shared(self.mesh, limit, lockstep)
         cores = [Core(shared, number) for number in range(size)]
         shared.program.cores = [core.events for core in cores]
 
-        def follow(core: Core) -> None:
-            for _ in range(times):
-                run(code, core, self._values)
+        def tell_of(core: Core) -> None:
             if core.number % 16 == 15:
                 what = "cores" if shared.program.parts else "devices"
                 tell(f"{core.number + 1} of {size} {what} read, {shared.events:,} events")
 
+        def follow(core: Core) -> Pause:
+            for _ in range(times):
+                yield from run(code, core, self._values)
+            tell_of(core)
+
         if lockstep is not None:
-            lockstep.run([partial(follow, core) for core in cores])
+            lockstep.run([follow(core) for core in cores])
         else:
             for core in cores:
-                follow(core)
+                for _ in range(times):
+                    run_alone(code, core, self._values)
+                tell_of(core)
                 if core.calls != len(shared.call_ids):
                     raise UndecidedError("Not all devices call the same kernels.")
         if not shared.call_ids:
@@ -106,18 +153,19 @@ class Source:
         return _finish(shared, cores, times)
 
 
-def _sends_numbers(equation: Any) -> bool:
+def _is_kernel(operation: object) -> bool:
+    return isinstance(operation, (calls.KernelCall, calls.CoreCall))
+
+
+def _sends_numbers(equation: JaxprEqn, copy: ops.CopyStart) -> bool:
     """Whether a copy takes to another core what control there may depend on."""
-    refs = compat.ref_types_of(equation)
-    if not any(may_be_kept(ref.shape, ref.dtype) for ref in refs):
-        return False  # most copies are of floats
-    parts = jaxprs.copy_parts(equation)
-    aval = equation.invars[parts.target.ref.at].aval
-    return parts.device_id is not None and may_be_kept(aval.shape, aval.dtype)
+    destination = equation.invars[copy.destination.ref.at]
+    is_kept = may_be_kept(jaxprs.shape_of(destination), jaxprs.dtype_of(destination))
+    return is_kept and copy.target.device_id is not None
 
 
-def _finish(shared: Shared, cores: list[Core], times: int) -> Program:
-    """Leave out the accesses to what no copy touches: one core never races with itself."""
+def _finish(shared: Shared, cores: Sequence[Core], times: int) -> Program:
+    """Leave out the accesses to what is in no copy: one core never races with itself."""
     copied = {
         region.allocation
         for core in cores
@@ -147,35 +195,3 @@ def _finish(shared: Shared, cores: list[Core], times: int) -> Program:
     if times > 1:
         program.assumed.append(f"the function is called {times} times, one right after the other")
     return program
-
-
-def _equations(jaxpr: Any, in_kernels: bool = False) -> Iterator[Any]:
-    """All equations, those inside kernels only if asked for."""
-    for equation in jaxprs.open_jaxpr(jaxpr)[0].eqns:
-        yield equation
-        if in_kernels or equation.primitive.name not in ("pallas_call", "mpmd_map", "core_map"):
-            for inner in inside(equation):
-                yield from _equations(inner, in_kernels)
-
-
-def _mesh_of(jaxpr: Any) -> Mesh:
-    devices: dict[Any, int] | None = None
-    parts: list[Cores] = []
-    line: Line | None = None
-    for equation in _equations(jaxpr):
-        name = equation.primitive.name
-        if name == "shard_map":
-            sizes = dict(equation.params["mesh"].shape)
-            if devices is not None and sizes != devices:
-                raise UndecidedError("The function maps over different meshes.", line_of(equation))
-            devices, line = sizes, line_of(equation)
-        elif name == "pallas_call":
-            add_part(parts, ONE, line_of(equation))
-        elif name in ("mpmd_map", "core_map"):
-            call = core_meshes.core_call_parts(equation)
-            for part, _ in call.bodies if call is not None else ():
-                add_part(parts, part, line_of(equation))
-    mesh = Mesh(devices or {}, tuple(parts) or (ONE,))
-    if not mesh.size:
-        raise UndecidedError("The mesh has no devices.", line)
-    return mesh

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from safepallas._jax import jaxprs
+from safepallas._jax import operations as ops
+from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._verify.extract import values as _values
-from safepallas._verify.extract.interpreter import Compiler, Do, Env, Equation, Rule, compute, run
-from safepallas._verify.extract.values import UNKNOWN
+from safepallas._verify.extract.interpreter import (
+    Compiler,
+    Do,
+    Env,
+    Equation,
+    Rules,
+    compute,
+    places_of,
+    run,
+    set_all,
+)
+from safepallas._verify.extract.lockstep import Pause
+from safepallas._verify.extract.memory import Ref, Value
+from safepallas._verify.extract.values import UNKNOWN, Unknown
 from safepallas._verify.program import UndecidedError
 
 if TYPE_CHECKING:
@@ -20,118 +35,99 @@ _LONG = 1000
 # From so many equations on, compiling a function pays.
 _MANY = 8
 
-
-def _set(env: Env, places: list[int], results: list[Any]) -> None:
-    for at, result in zip(places, results, strict=True):
-        env[at] = result
+_HOW_OFTEN = "How often a loop runs depends on data that is not known before it runs."
 
 
-def _call(key: str) -> Rule:
-    def rule(compiler: Compiler, equation: Equation) -> Do:
-        code = compiler.code(equation.params[key])
-        inputs, outputs = equation.inputs, equation.outputs
-
-        def do(core: Core, env: Env) -> None:
-            _set(env, outputs, run(code, core, [env[i] for i in inputs]))
-
-        return do
-
-    return rule
-
-
-def _jit(compiler: Compiler, equation: Equation) -> Do:
+def _call(compiler: Compiler, equation: Equation, call: ops.Call) -> Do:
     """A call; a long computation on arrays goes to JAX as a whole, which compiles it once."""
-    inline = _call("jaxpr")(compiler, equation)
-    body = equation.params["jaxpr"]
-    are_scalars = not any(getattr(v.aval, "shape", ()) for v in equation.jax.invars)
-    if are_scalars or compiler.matters(body) or len(jaxprs.open_jaxpr(body)[0].eqns) < _MANY:
-        return inline
-    return _at_once(equation, inline)
+    code, inputs, outputs = compiler.code(call.body), equation.inputs, equation.outputs
+
+    def do(core: Core, env: Env) -> Pause:
+        results = yield from run(code, core, [env[i] for i in inputs])
+        set_all(env, outputs, results)
+
+    is_long = len(jaxprs.open_jaxpr(call.body)[0].eqns) >= _MANY
+    if call.is_jit and call.takes_arrays and is_long and not compiler.matters(call.body):
+        return _at_once(equation, do)
+    return do
 
 
-def _cond(compiler: Compiler, equation: Equation) -> Do:
-    branches = equation.params["branches"]
-    codes = [compiler.code(b) for b in branches]
-    only_computes = not any(compiler.matters(b) for b in branches)
+def _cond(compiler: Compiler, equation: Equation, cond: ops.Cond) -> Do:
+    codes = [compiler.code(branch) for branch in cond.branches]
+    only_computes = not any(compiler.matters(branch) for branch in cond.branches)
     (which, *inputs), outputs, line = equation.inputs, equation.outputs, equation.line
 
-    def do(core: Core, env: Env) -> None:
+    def do(core: Core, env: Env) -> Pause:
         chosen = env[which]
-        if chosen is UNKNOWN:
+        if not isinstance(chosen, int):
             if not only_computes:
-                raise UndecidedError(
-                    "Which branch is taken depends on data that is not known before it runs.", line
-                )
-            _set(env, outputs, [UNKNOWN] * len(outputs))
+                text = "Which branch is taken depends on data that is not known before it runs."
+                raise UndecidedError(text, line)
+            set_all(env, outputs, [UNKNOWN] * len(outputs))
             return
         code = codes[min(max(int(chosen), 0), len(codes) - 1)]
-        _set(env, outputs, run(code, core, [env[i] for i in inputs]))
+        results = yield from run(code, core, [env[i] for i in inputs])
+        set_all(env, outputs, results)
 
     return do
 
 
-def _while(compiler: Compiler, equation: Equation) -> Do:
-    params = equation.params
-    test, body = compiler.code(params["cond_jaxpr"]), compiler.code(params["body_jaxpr"])
-    only_computes = not any(compiler.matters(params[k]) for k in ("cond_jaxpr", "body_jaxpr"))
-    a, b = params["cond_nconsts"], params["body_nconsts"]
+def _while(compiler: Compiler, equation: Equation, loop: ops.While) -> Do:
+    test, body = compiler.code(loop.test), compiler.code(loop.body)
+    only_computes = not compiler.matters(loop.test) and not compiler.matters(loop.body)
+    a, b = loop.test_consts, loop.body_consts
     inputs, outputs, line = equation.inputs, equation.outputs, equation.line
 
-    def do(core: Core, env: Env) -> None:
+    def do(core: Core, env: Env) -> Pause:
         operands = [env[i] for i in inputs]
         for_test, for_body, carried = operands[:a], operands[a : a + b], operands[a + b :]
         while True:
-            (goes_on,) = run(test, core, [*for_test, *carried])
-            if goes_on is UNKNOWN:
+            (goes_on,) = yield from run(test, core, [*for_test, *carried])
+            if not isinstance(goes_on, int):
                 if not only_computes:
-                    raise UndecidedError(
-                        "How often a loop runs depends on data that is not known before it runs.",
-                        line,
-                    )
+                    raise UndecidedError(_HOW_OFTEN, line)
                 carried = [UNKNOWN] * len(outputs)
-            if goes_on is UNKNOWN or not goes_on:
+                break
+            if not goes_on:
                 break
             core.turn(line)
-            carried = run(body, core, [*for_body, *carried])
-        _set(env, outputs, carried)
+            carried = yield from run(body, core, [*for_body, *carried])
+        set_all(env, outputs, carried)
 
     return do if not only_computes else _at_once(equation, do)
 
 
-def _scan(compiler: Compiler, equation: Equation) -> Do:
-    params = equation.params
-    body = compiler.code(params["jaxpr"])
-    only_computes = not compiler.matters(params["jaxpr"])
-    consts, carry = jaxprs.scan_counts(equation.jax)
-    length, is_reverse = params["length"], params["reverse"]
+def _scan(compiler: Compiler, equation: Equation, scan: ops.Scan) -> Do:
+    body, consts, carry, length = compiler.code(scan.body), scan.consts, scan.carried, scan.length
+    only_computes = not compiler.matters(scan.body)
     inputs, outputs, line = equation.inputs, equation.outputs, equation.line
 
-    def do(core: Core, env: Env) -> None:
+    def do(core: Core, env: Env) -> Pause:
         operands = [env[i] for i in inputs]
-        fixed, carried, over = (
-            operands[:consts],
-            operands[consts : consts + carry],
-            operands[consts + carry :],
-        )
-        given: list[list[Any]] = [[] for _ in outputs[carry:]]
-        turns = range(length - 1, -1, -1) if is_reverse else range(length)
+        fixed, over = operands[:consts], operands[consts + carry :]
+        carried = operands[consts : consts + carry]
+        given: list[list[Value]] = [[] for _ in outputs[carry:]]
+        turns = range(length - 1, -1, -1) if scan.is_reverse else range(length)
         for turn in turns:
             core.turn(line)
-            item = [UNKNOWN if x is UNKNOWN else _values.known(x[turn]) for x in over]
-            results = run(body, core, [*fixed, *carried, *item])
+            results = yield from run(body, core, [*fixed, *carried, *[_at(x, turn) for x in over]])
             carried = results[:carry]
             for values, value in zip(given, results[carry:], strict=True):
                 values.append(value)
-        stacked = [_stack(values[::-1] if is_reverse else values) for values in given]
-        _set(env, outputs, [*carried, *stacked])
+        stacked = [_stack(values[::-1] if scan.is_reverse else values) for values in given]
+        set_all(env, outputs, [*carried, *stacked])
 
     if not only_computes:
         return do
     return _at_once(equation, do if length <= _LONG else None)
 
 
-def _stack(values: list[Any]) -> Any:
-    if not values or any(v is UNKNOWN for v in values):
+def _at(values: Value, turn: int) -> Value:
+    return _values.known(values[turn]) if isinstance(values, np.ndarray) else UNKNOWN
+
+
+def _stack(values: Sequence[Value]) -> Value:
+    if not values or any(isinstance(v, (Unknown, Ref)) for v in values):
         return UNKNOWN
     return _values.known(np.stack([np.asarray(v) for v in values]))
 
@@ -141,27 +137,57 @@ def _at_once(equation: Equation, otherwise: Do | None) -> Do:
     whole = compute(equation)
     inputs = equation.inputs
 
-    def do(core: Core, env: Env) -> None:
+    def do(core: Core, env: Env) -> Pause | None:
         if otherwise is None or not any(env[i] is UNKNOWN for i in inputs):
-            whole(core, env)
-        else:
-            otherwise(core, env)
+            return whole(core, env)
+        return otherwise(core, env)
 
     return do
 
 
-RULES: dict[str, Rule] = {
-    "jit": _jit,
-    "pjit": _jit,
-    "closed_call": _call("call_jaxpr"),
-    "core_call": _call("call_jaxpr"),
-    "custom_jvp_call": _call("call_jaxpr"),
-    "custom_vjp_call": _call("call_jaxpr"),
-    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
-    "checkpoint": _call("jaxpr"),
-    "remat": _call("jaxpr"),
-    "remat2": _call("jaxpr"),
-    "cond": _cond,
-    "while": _while,
-    "scan": _scan,
+_ACCESSES = (ops.RefAccess, ops.VectorAccess)
+
+
+def _only_accesses(compiler: Compiler, jaxpr: AnyJaxpr) -> bool:
+    """Whether it does nothing but load and store: in whatever order, that is the same."""
+    for equation in jaxprs.open_jaxpr(jaxpr)[0].eqns:
+        bodies = jaxprs.inner_jaxprs(equation)
+        if bodies:
+            if not all(_only_accesses(compiler, b) for b in bodies if compiler.matters(b)):
+                return False
+        elif jaxprs.takes_refs(equation) and not isinstance(compiler.read(equation), _ACCESSES):
+            return False
+    return True
+
+
+def _parallel_loop(compiler: Compiler, equation: Equation, loop: ops.ParallelLoop) -> Do:
+    """Its turns may run in any order, which makes no difference where they only load and store."""
+    code, outputs, line = compiler.open_code(loop.body), equation.outputs, equation.line
+    only_accesses = _only_accesses(compiler, loop.body)
+    ends, consts, carries = (
+        places_of(equation, slots) for slots in (loop.ends, loop.consts, loop.carried)
+    )
+
+    def do(core: Core, env: Env) -> Pause:
+        if not only_accesses:
+            text = "A parallel loop that does more than load and store is not followed."
+            raise UndecidedError(text, line)
+        numbers = [n for n in [env[at] for at in ends] if isinstance(n, int)]
+        if len(numbers) < len(ends):
+            raise UndecidedError(_HOW_OFTEN, line)
+        fixed, carried = [env[at] for at in consts], [env[at] for at in carries]
+        for i in range(*numbers):
+            core.turn(line)
+            carried = yield from run(code, core, [*fixed, i, *carried])
+        set_all(env, outputs, carried)
+
+    return do
+
+
+RULES: Rules = {
+    ops.Call: _call,
+    ops.Cond: _cond,
+    ops.While: _while,
+    ops.Scan: _scan,
+    ops.ParallelLoop: _parallel_loop,
 }

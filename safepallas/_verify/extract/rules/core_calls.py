@@ -1,52 +1,63 @@
-"""Kernels over meshes of cores: every core runs the body of its kind once, on whole operands."""
+"""Kernels over meshes of cores: every core runs the body of its type once, on whole operands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from safepallas._jax import compat, core_meshes, jaxprs
-from safepallas._verify.extract.core import Sharing
-from safepallas._verify.extract.interpreter import Compiler, Do, Env, Equation, Rule, refuse, run
-from safepallas._verify.extract.memory import Ref
+from safepallas._jax import kernel_calls as calls
+from safepallas._jax import operations as ops
+from safepallas._jax.core_meshes import Memory, Sharing
+from safepallas._jax.core_types import CoreType
+from safepallas._verify.extract.interpreter import (
+    Compiler,
+    Do,
+    Env,
+    Equation,
+    Rules,
+    refuse,
+    run,
+)
+from safepallas._verify.extract.lockstep import Pause
+from safepallas._verify.extract.memory import Ref, Sharers, Value
 from safepallas._verify.extract.mesh import Mesh
 from safepallas._verify.extract.rules.kernel_calls import Call, enter, leave, line_of_call
 from safepallas._verify.extract.values import UNKNOWN
-from safepallas._verify.program import Line, Program, UndecidedError
+from safepallas._verify.program import Barrier, Line, Program, UndecidedError
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
 
-_AT_ONCE = "the cores of a device enter a kernel together"
+_AT_ONCE = "the cores of a device enter a kernel at the same time"
+
+# By what it is that cores share: who shares it. None where each core has its own.
+_SharersOf: TypeAlias = dict[Sharing, Sharers | None]
 
 
-def _core_call(compiler: Compiler, equation: Equation) -> Do:
-    parts = core_meshes.core_call_parts(equation.jax)
-    if parts is None:
+def _core_call(compiler: Compiler, equation: Equation, call: calls.CoreCall) -> Do:
+    if not call.bodies:
         return refuse("This mesh of cores is not followed yet.", equation.line)
-    kinds = [part for part, _ in parts.bodies]
-    bodies = {part: (compiler.open_code(jaxpr), jaxpr) for part, jaxpr in parts.bodies}
-    line, me = line_of_call(equation, parts.bodies[0][1]), id(equation.jax)
-    inputs, outputs = equation.inputs, equation.outputs
-    aliases = {output: operand for operand, output in parts.aliases}
+    parts = [body.cores for body in call.bodies]
+    bodies = {body.cores: (compiler.open_code(body.body), body.arguments) for body in call.bodies}
+    line, me = line_of_call(equation, call.bodies[0].body), id(equation.jax)
+    inputs, operands = equation.inputs, len(equation.inputs) + len(equation.outputs)
+    aliases = {output: operand for operand, output in call.aliases}
 
-    def do(core: Core, env: Env) -> None:
+    def do(core: Core, env: Env) -> Pause:
         mesh = core.shared.mesh
-        places = mesh.places(kinds)
-        if not enter(core, Call(parts.name, parts.collective_id, places, me, line)):
+        places = mesh.places(parts)
+        entered = yield from enter(core, Call(call.name, call.collective_id, places, me, line))
+        if not entered:
             return
-        owners = core.shared.shared_by.get(me)
-        if owners is None:
-            owners = _owners(mesh, core.shared.members(places), core.shared.program)
-            core.shared.shared_by[me] = owners
+        sharers = core.shared.sharers.get(me)
+        if sharers is None:
+            sharers = _sharers(mesh, core.shared.members(places), core.shared.program)
+            core.shared.sharers[me] = sharers
         if len(places) > 1:
             core.shared.assumed[_AT_ONCE] = None
-        body, jaxpr = bodies[core.part]
-        variables = (*jaxpr.constvars, *jaxpr.invars)
-        names = jaxprs.argument_names(jaxpr, len(jaxpr.invars))
-        names = [""] * len(jaxpr.constvars) + names
-        refs: list[Any] = []
-        for i, var in enumerate(variables):
+        code, arguments = bodies[core.part]
+        refs: list[Value] = []
+        for i, (name, memory) in enumerate(arguments):
             given = env[inputs[i]] if i < len(inputs) else UNKNOWN
             operand = aliases.get(i - len(inputs))
             if operand is not None:
@@ -56,75 +67,89 @@ def _core_call(compiler: Compiler, equation: Equation) -> Do:
                     text = "What an earlier call hands on to several cores is not followed."
                     raise UndecidedError(text, line)
                 refs.append(core.hold(given))
-            elif not compat.is_ref_type(var.aval):  # a number that the body closes over
+            elif memory is None:  # a number that the body closes over
                 refs.append(given)
             else:
-                name = names[i] or f"argument {i}"
-                together = _shared(
-                    owners, var.aval, i < len(inputs) + len(outputs), f"`{name}`", line
-                )
+                name = name or f"argument {i}"
+                shared_by = _sharers_of(sharers, memory, i < operands, f"`{name}`", line)
                 key = (core.call, i)
-                refs.append(core.new_ref(key, var.aval, name, line, given, together))
-        run(body, core, refs)
+                refs.append(core.new_ref(key, memory, name, line, given, shared_by))
+        yield from run(code, core, refs)
         leave(core, line)
 
     return do
 
 
-def _owners(mesh: Mesh, members: Sequence[int], program: Program) -> dict[str, Sharing | None]:
-    """Who has memory together, by what it is that they share."""
-    found: dict[str, Sharing | None] = {}
-    by_device: dict[Any, list[int]] = {}
-    by_sparse_core: dict[Any, list[int]] = {}
+def _sharers(mesh: Mesh, members: Sequence[int], program: Program) -> _SharersOf:
+    """Who shares memory, by what it is that they share."""
+    by_device: dict[int, list[int]] = {}
+    by_sparse_core: dict[str, list[int]] = {}
     for core in members:
         part, at, device = mesh.part_of(core), mesh.coordinates(core), core // mesh.cores
         by_device.setdefault(device, []).append(core)
-        if (
-            part.kind != core_meshes.TENSOR
-        ):  # the first axis of both their meshes goes over SparseCores
-            axis = part.axes[0][0]
+        if part.core_type != CoreType.TENSOR_CORE:
+            axis = part.axes[0][0]  # of the meshes of both types it goes over SparseCores
             name = f"SparseCore {axis}={at[axis]}"
             name += f" of {program.device(device)}" if program.mesh else ""
             by_sparse_core.setdefault(name, []).append(core)
-    is_alone = len(by_device) == len(members)
-    for what, groups in (
-        (core_meshes.DEVICE, by_device),
-        (core_meshes.SPARSE_CORE, by_sparse_core),
-    ):
-        found[what] = None if is_alone else {core: tuple(g) for g in groups.values() for core in g}
     for name, group in by_sparse_core.items():
         if len(group) > 1 and group not in by_device.values():
             program.groups[tuple(group)] = name
-    return found
+    if len(by_device) == len(members):
+        return {Sharing.DEVICE: None, Sharing.SPARSE_CORE: None}
+    return {
+        Sharing.DEVICE: _by_core(list(by_device.values())),
+        Sharing.SPARSE_CORE: _by_core(list(by_sparse_core.values())),
+    }
 
 
-def _shared(
-    owners: dict[str, Sharing | None], aval: Any, is_operand: bool, name: str, line: Line
-) -> Sharing | None:
-    if owners[core_meshes.DEVICE] is None:
+def _by_core(groups: Sequence[Sequence[int]]) -> Sharers:
+    return {core: tuple(group) for group in groups for core in group}
+
+
+def _sharers_of(
+    sharers: _SharersOf, memory: Memory, is_operand: bool, name: str, line: Line
+) -> Sharers | None:
+    if sharers[Sharing.DEVICE] is None:
         return None
-    what = core_meshes.sharing_of(aval)
-    if what == core_meshes.UNCLEAR or (what == core_meshes.OWN and is_operand):
-        text = f"Whether the cores have {name} together or each its own is not known."
+    is_private = memory.sharing is Sharing.CORE
+    if memory.sharing is Sharing.UNCLEAR or (is_private and is_operand):
+        text = f"Whether the cores share {name} or each has its own is not known."
         raise UndecidedError(text, line)
-    return None if what == core_meshes.OWN else owners[what]
+    return None if is_private else sharers[memory.sharing]
 
 
-def _between_kernels(compiler: Compiler, equation: Equation) -> Do:
+def _subcore_barrier(compiler: Compiler, equation: Equation, barrier: ops.SubcoreBarrier) -> Do:
+    line = equation.line
+
+    def do(core: Core, env: Env) -> Pause | None:
+        mesh, part = core.shared.mesh, core.part
+        if part.core_type != CoreType.VECTOR_SUBCORE:
+            raise UndecidedError("A barrier of subcores on other cores is not followed.", line)
+        _, (axis, size) = part.axes
+        among = tuple([mesh.number({**core.at, axis: i}, part) for i in range(size)])
+        turn = core.count((core.call, "barrier"))
+        if size == 1:
+            return None
+        return core.block(Barrier((core.call, among[0], turn, "subcores"), among, line))
+
+    return do
+
+
+def _ref_boundary(compiler: Compiler, equation: Equation, operation: ops.RefBoundary) -> Do:
     """What makes a ref of JAX an array again: nothing is known of it."""
     line = equation.line
 
     def do(core: Core, env: Env) -> None:
         if core.is_inside:
-            text = f"sp.verify does not know the operation {equation.name} in a kernel."
+            text = f"sp.verify does not know the operation {operation.name} in a kernel."
             raise UndecidedError(text, line)
 
     return do
 
 
-RULES: dict[str, Rule] = {
-    "mpmd_map": _core_call,
-    "core_map": _core_call,
-    "freeze": _between_kernels,
-    "free_ref": _between_kernels,
+RULES: Rules = {
+    calls.CoreCall: _core_call,
+    ops.SubcoreBarrier: _subcore_barrier,
+    ops.RefBoundary: _ref_boundary,
 }

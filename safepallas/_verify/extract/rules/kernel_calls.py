@@ -1,18 +1,30 @@
-"""Kernel calls, grid step by grid step, and the maps over devices around them."""
+"""Kernel calls, grid step by grid step, the maps over devices around them, and where a core is."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Generator, Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from jax.extend.core import Jaxpr
 
 from safepallas._jax import jaxprs
+from safepallas._jax import kernel_calls as calls
+from safepallas._jax import operations as ops
+from safepallas._semaphores.kinds import kind_of
 from safepallas._verify.extract import values as _values
-from safepallas._verify.extract.core import SEMAPHORES
-from safepallas._verify.extract.interpreter import Compiler, Do, Env, Equation, Rule, run
-from safepallas._verify.extract.memory import Ref
+from safepallas._verify.extract.interpreter import (
+    Compiler,
+    Do,
+    Env,
+    Equation,
+    Rules,
+    run,
+    set_all,
+)
+from safepallas._verify.extract.lockstep import Pause
+from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.pipeline import Window
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import Barrier, Enter, Leave, Line, UndecidedError
@@ -21,7 +33,7 @@ if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
 
 
-def line_of_call(equation: Equation, body: Any) -> Line:
+def line_of_call(equation: Equation, body: Jaxpr) -> Line:
     """The user's line of a call; that of the kernel where the call itself is made by JAX."""
     line = equation.line
     return line if line.number else Line(*jaxprs.definition_of(body))
@@ -31,13 +43,13 @@ class Call(NamedTuple):
     """What a core begins."""
 
     name: str
-    collective_id: Any
+    collective_id: Hashable
     places: tuple[int, ...]  # which of the cores of each device run it
     id: int
     line: Line
 
 
-def enter(core: Core, call: Call) -> bool:
+def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     """Begin the next call, if the core runs it.
 
     All cores make the same calls, or nothing is known of their memory.
@@ -57,15 +69,19 @@ def enter(core: Core, call: Call) -> bool:
     if place not in call.places:
         return False
     core.is_inside = True
-    all_meet = call.collective_id is None or mesh.size == mesh.cores
-    everybody = all_meet and len(call.places) == mesh.cores
-    core.emit(Enter(core.call, everybody, call.line))
-    if not everybody:
+    all_devices_wait = call.collective_id is None or mesh.size == mesh.cores
+    all_cores_wait = all_devices_wait and len(call.places) == mesh.cores
+    pause = core.block(Enter(core.call, all_cores_wait, call.line))
+    if pause is not None:
+        yield from pause
+    if not all_cores_wait:
         among = shared.members(call.places)
-        if not all_meet:
+        if not all_devices_wait:
             among = tuple([core.number - place + other for other in call.places])
         if len(among) > 1:
-            core.emit(Barrier((core.call, among[0]), among, call.line))
+            pause = core.block(Barrier((core.call, among[0]), among, call.line))
+            if pause is not None:
+                yield from pause
     return True
 
 
@@ -74,119 +90,134 @@ def leave(core: Core, line: Line) -> None:
     core.is_inside = False
 
 
-def _grid(sizes: Sequence[int | None], given: list[Any], line: Line) -> tuple[int, ...]:
+def _grid(sizes: Sequence[int | None], given: list[Value], line: Line) -> tuple[int, ...]:
     found = []
     for size in sizes:
         number = given.pop(0) if size is None else size
-        if number is UNKNOWN:
+        if not isinstance(number, int):
             raise UndecidedError("The size of the grid is not known before it runs.", line)
         found.append(int(number))
     return tuple(found)
 
 
-def _pallas_call(compiler: Compiler, equation: Equation) -> Do:
-    call = jaxprs.call_parts(equation.jax)
-    line, me = line_of_call(equation, call.jaxpr), id(equation.jax)
-    body, quiet = compiler.open_code(call.jaxpr), compiler.quiet(call.jaxpr)
-    maps = [compiler.code(o.index_map) for o in (*call.inputs, *call.outputs)]
-    names = jaxprs.argument_names(call.jaxpr, len(call.jaxpr.invars))
-    inputs, outputs = equation.inputs, equation.outputs
-    dynamic = sum(size is None for size in call.grid)
-    first_input = dynamic + call.prefetched
-    scratch_at = call.prefetched + len(call.inputs) + len(call.outputs)
-    outs = [v.aval for v in call.jaxpr.invars[scratch_at - len(call.outputs) : scratch_at]]
-    semantics = getattr(equation.params["compiler_params"], "dimension_semantics", None)
-    is_parallel = any("parallel" in str(s).lower() for s in semantics or ())
-    hands_on = any(str(aval.dtype) in SEMAPHORES for aval in outs)
-    alias_of = {output: operand - call.prefetched for operand, output in call.aliases}
+class _CompiledCall:
+    """A call as it is compiled: what is the same for all cores."""
 
-    def do(core: Core, env: Env) -> None:
-        operands = [env[i] for i in inputs]
+    def __init__(self, compiler: Compiler, equation: Equation, call: calls.KernelCall) -> None:
+        self.call = call
+        self.line, self.id = line_of_call(equation, call.body), id(equation.jax)
+        self.code, self.never_copied = (
+            compiler.open_code(call.body),
+            compiler.never_copied(call.body),
+        )
+        self.operands = (*call.inputs, *call.outputs)
+        self.index_maps = [compiler.code(operand.index_map) for operand in self.operands]
+        self.inputs, self.outputs = equation.inputs, equation.outputs
+        self.dynamic = sum(size is None for size in call.grid)
+        self.first_input = self.dynamic + call.prefetched
+        self.scratch = range(call.prefetched + len(self.operands), len(call.arguments))
+        self.gives_semaphores = any(kind_of(o.memory.dtype) for o in call.outputs)
+        self.alias_of = {output: operand - call.prefetched for operand, output in call.aliases}
+
+    def __call__(self, core: Core, env: Env) -> Pause:
+        call, line = self.call, self.line
+        given = [env[i] for i in self.inputs]
         # Of several TensorCores the first one runs it.
-        if not enter(core, Call(call.name, call.collective_id, (0,), me, line)):
+        entered = yield from enter(core, Call(call.name, call.collective_id, (0,), self.id, line))
+        if not entered:
             return
-        grid = _grid(call.grid, operands[:dynamic], line)
-
-        def ref(i: int, numbers: Any = UNKNOWN) -> Ref:
-            aval = call.jaxpr.invars[i].aval
-            return core.new_ref((core.call, i), aval, names[i] or f"argument {i}", line, numbers)
-
-        def own(i: int) -> Ref:
-            """Of this core and this call alone."""
-            made = ref(i)
-            made.is_quiet = quiet[i]
-            return made
-
-        prefetched = [ref(i, operands[dynamic + i]) for i in range(call.prefetched)]
-        if is_parallel:
-            core.shared.assumed["parallel dimensions of a grid run in order, on one core"] = None
-        _assume(core, [names[i] for i in range(call.prefetched)], operands[dynamic:])
-        refs: list[Ref] = []
-        windows: list[Window] = []
-        in_place: dict[int, Ref] = {}
-        for k, operand in enumerate((*call.inputs, *call.outputs)):
-            i, is_output = call.prefetched + k, k >= len(call.inputs)
-            given = UNKNOWN if is_output else operands[first_input + k]
-            if jaxprs.stays_in_place(operand.aval):
-                aliased = (
-                    in_place.get(alias_of.get(k - len(call.inputs), -1)) if is_output else None
-                )
-                mine = core.hold(given) if isinstance(given, Ref) else aliased or ref(i, given)
-                in_place[k] = mine
-            else:
-                mine = own(i)
-                windows.append(Window(operand, mine, maps[k], given, is_output, line))
-            refs.append(mine)
-        scratch = [own(i) for i in range(scratch_at, len(call.jaxpr.invars))]
-        core.grid = tuple(n for i, n in enumerate(grid) if i not in call.vmapped)
-        everything = [*prefetched, *refs, *scratch]
+        grid = _grid(call.grid, given[: self.dynamic], line)
+        if call.is_parallel:
+            core.shared.assumed[_IN_ORDER] = None
+        prefetched = self._prefetched(core, given[self.dynamic :])
+        refs, windows = self._operands(core, given[self.first_input :])
+        scratch = [self._private_ref(core, i) for i in self.scratch]
+        arguments = [*prefetched, *refs, *scratch]
+        core.grid = self._visible(grid)
         for step in itertools.product(*map(range, grid)):
             core.turn(line)
-            core.step = tuple(n for i, n in enumerate(step) if i not in call.vmapped)
+            core.step = self._visible(step)
             for window in windows:
                 window.begin(core, step, prefetched)
-            run(body, core, everything)
+            yield from run(self.code, core, arguments)
         for window in windows:
             window.end(core)
         core.grid = core.step = ()
         leave(core, line)
-        for j, at in enumerate(outputs):
-            env[at] = in_place.get(len(call.inputs) + j, UNKNOWN) if hands_on else UNKNOWN
-        if hands_on:
+        self._give(env, refs)
+
+    def _visible(self, grid: tuple[int, ...]) -> tuple[int, ...]:
+        """Without the dimensions that ``jax.vmap`` has added."""
+        return tuple([n for i, n in enumerate(grid) if i not in self.call.vmapped])
+
+    def _ref(self, core: Core, i: int, given: Value = UNKNOWN) -> Ref:
+        name, memory = self.call.arguments[i]
+        if memory is None:
+            raise UndecidedError(f"An argument of the kernel, {name}, is no ref.", self.line)
+        return core.new_ref((core.call, i), memory, name or f"argument {i}", self.line, given)
+
+    def _private_ref(self, core: Core, i: int) -> Ref:
+        """Of this core and this call alone."""
+        ref = self._ref(core, i)
+        ref.is_private = self.never_copied[i]
+        return ref
+
+    def _prefetched(self, core: Core, given: Sequence[Value]) -> list[Ref]:
+        """The refs of scalar prefetch. The verdict holds for the values that they have."""
+        refs = []
+        for i, value in zip(range(self.call.prefetched), given, strict=False):
+            refs.append(self._ref(core, i, value))
+            if not isinstance(value, (_values.Unknown, Ref)) and core.number == 0:
+                text = np.array2string(np.asarray(value), threshold=8, separator=", ")
+                core.shared.assumed[f"{self.call.arguments[i].name} = {text}"] = None
+        return refs
+
+    def _operands(self, core: Core, given: Sequence[Value]) -> tuple[list[Ref], list[Window]]:
+        """The refs of inputs and outputs, and the windows of those that come in blocks."""
+        refs: list[Ref] = []
+        windows: list[Window] = []
+        first_output = len(self.call.inputs)
+        for k, operand in enumerate(self.operands):
+            i, is_output = self.call.prefetched + k, k >= first_output
+            value = UNKNOWN if is_output else given[k]
+            if not operand.memory.is_in_place:
+                refs.append(self._private_ref(core, i))
+                window = Window(operand, refs[-1], self.index_maps[k], value, is_output, self.line)
+                windows.append(window)
+            elif isinstance(value, Ref):
+                refs.append(core.hold(value))
+            else:
+                alias = self.alias_of.get(k - first_output, -1) if is_output else -1
+                is_alias = alias >= 0 and self.operands[alias].memory.is_in_place
+                refs.append(refs[alias] if is_alias else self._ref(core, i, value))
+        return refs, windows
+
+    def _give(self, env: Env, refs: Sequence[Ref]) -> None:
+        """Give refs where semaphores leave the kernel: nothing is known of other results."""
+        results: list[Value] = [UNKNOWN] * len(refs)
+        if self.gives_semaphores:
+            for k, operand in enumerate(self.operands):
+                results[k] = refs[k] if operand.memory.is_in_place else UNKNOWN
             # What is in flight may be on its way from an input: the next call gets that one too.
-            for k in range(len(call.inputs)):
-                env[inputs[first_input + k]] = in_place.get(k, UNKNOWN)
+            set_all(env, self.inputs[self.first_input :], results[: len(self.call.inputs)])
+        set_all(env, self.outputs, results[len(self.call.inputs) :])
+
+
+_IN_ORDER = "parallel dimensions of a grid run in order, on one core"
+
+
+def _shard_map(compiler: Compiler, equation: Equation, shard_map: calls.ShardMap) -> Do:
+    code, inputs, outputs = compiler.code(shard_map.body), equation.inputs, equation.outputs
+
+    def do(core: Core, env: Env) -> Pause:
+        splits = zip(inputs, shard_map.splits, strict=True)
+        yield from run(code, core, [_part(core, env[i], split) for i, split in splits])
+        set_all(env, outputs, [UNKNOWN] * len(outputs))
 
     return do
 
 
-def _assume(core: Core, names: Sequence[str], values: Sequence[Any]) -> None:
-    """Say which values of scalar prefetch the verdict holds for."""
-    for name, value in zip(names, values, strict=False):
-        if value is not UNKNOWN and core.number == 0:
-            text = np.array2string(np.asarray(value), threshold=8, separator=", ")
-            core.shared.assumed[f"{name} = {text}"] = None
-
-
-def _shard_map(compiler: Compiler, equation: Equation) -> Do:
-    params = equation.params
-    code, inputs, outputs = compiler.code(params["jaxpr"]), equation.inputs, equation.outputs
-    ranks = [len(v.aval.shape) for v in equation.jax.invars]
-    splits = [
-        jaxprs.partition_axes(spec, rank)
-        for spec, rank in zip(params["in_specs"], ranks, strict=True)
-    ]
-
-    def do(core: Core, env: Env) -> None:
-        operands = [_part(core, env[i], split) for i, split in zip(inputs, splits, strict=True)]
-        run(code, core, operands)
-        for at in outputs:
-            env[at] = UNKNOWN
-
-    return do
-
-
-def _part(core: Core, value: Any, split: Sequence[tuple[Any, ...]]) -> Any:
+def _part(core: Core, value: Value, split: Sequence[tuple[Hashable, ...]]) -> Value:
     """The part of an array that a device gets."""
     if not isinstance(value, np.ndarray):
         return value
@@ -198,23 +229,56 @@ def _part(core: Core, value: Any, split: Sequence[tuple[Any, ...]]) -> Any:
             parts, at = parts * sizes[axis], at * sizes[axis] + core.at[axis]
         each = length // parts
         index.append(slice(at * each, (at + 1) * each))
-    return _values.known(value[tuple(index)], 1 << 20)
+    return _values.known(value[tuple(index)], _values.MOST_OF_ARGUMENT)
 
 
-def _pass(compiler: Compiler, equation: Equation) -> Do:
-    """What hands its operands on as they are: semaphores and buffers in flight, too."""
-    inputs, outputs = equation.inputs, equation.outputs
+def _program_id(compiler: Compiler, equation: Equation, operation: ops.ProgramId) -> Do:
+    axis, (out,) = operation.axis, equation.outputs
 
     def do(core: Core, env: Env) -> None:
-        for source, at in zip(inputs, outputs, strict=True):
-            env[at] = env[source]
+        env[out] = core.step[axis] if axis < len(core.step) else UNKNOWN
 
     return do
 
 
-RULES: dict[str, Rule] = {
-    "optimization_barrier": _pass,
-    "with_memory_space_constraint": _pass,
-    "pallas_call": _pallas_call,
-    "shard_map": _shard_map,
+def _num_programs(compiler: Compiler, equation: Equation, operation: ops.NumPrograms) -> Do:
+    axis, (out,) = operation.axis, equation.outputs
+
+    def do(core: Core, env: Env) -> None:
+        env[out] = core.grid[axis] if axis < len(core.grid) else UNKNOWN
+
+    return do
+
+
+def _axis_index(compiler: Compiler, equation: Equation, operation: ops.AxisIndex) -> Do:
+    names, (out,) = operation.names, equation.outputs
+
+    def do(core: Core, env: Env) -> None:
+        sizes, index = core.shared.mesh.axes, 0
+        if not all(name in core.at for name in names):
+            env[out] = UNKNOWN
+            return
+        for name in names:
+            index = index * sizes[name] + core.at[name]
+        env[out] = index
+
+    return do
+
+
+def _pass_through(compiler: Compiler, equation: Equation, operation: ops.PassThrough) -> Do:
+    inputs, outputs = equation.inputs, equation.outputs
+
+    def do(core: Core, env: Env) -> None:
+        set_all(env, outputs, [env[i] for i in inputs])
+
+    return do
+
+
+RULES: Rules = {
+    calls.KernelCall: _CompiledCall,
+    calls.ShardMap: _shard_map,
+    ops.ProgramId: _program_id,
+    ops.NumPrograms: _num_programs,
+    ops.AxisIndex: _axis_index,
+    ops.PassThrough: _pass_through,
 }

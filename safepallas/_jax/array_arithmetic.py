@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from jax.extend.core import JaxprEqn
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
-Function: TypeAlias = "Callable[..., Array | None]"
+from safepallas._jax.jaxprs import dtype_of, shape_of
+
+Array: TypeAlias = np.ndarray
+Function: TypeAlias = Callable[..., Array | None]
+Numbers: TypeAlias = Sequence[int | float | np.generic | Array]
 
 
 def _remainder(a: Array, b: Array) -> Array | None:
@@ -73,7 +77,7 @@ def _reshape(a: Array, *, shape: Sequence[int]) -> Array:
     return a.reshape(shape)
 
 
-def _convert(a: Array, *, dtype: np.dtype[Any]) -> Array:
+def _convert(a: Array, *, dtype: np.dtype) -> Array:
     return a != 0 if dtype.kind == "b" else a  # to fewer bits: the lowest
 
 
@@ -88,48 +92,50 @@ def _concatenate(*arrays: Array, dim: int) -> Array:
     return np.concatenate(arrays, dim)
 
 
-def _function(equation: Any, avals: Sequence[Any], out: Any) -> Function | None:
+def _function(
+    equation: JaxprEqn, dtypes: Sequence[np.dtype], shape: tuple[int, ...], dtype: np.dtype
+) -> Function | None:
     name, params = equation.primitive.name, equation.params
     if name in _ELEMENTWISE:
-        if name in _NO_BOOLEANS and any(a.dtype.kind == "b" for a in avals):
+        if name in _NO_BOOLEANS and any(operand.kind == "b" for operand in dtypes):
             return None
         return _ELEMENTWISE[name]
-    if name == "iota" and not avals:
-        return partial(_iota, shape=out.shape, dim=params["dimension"])
+    if name == "iota" and not dtypes:
+        return partial(_iota, shape=shape, dim=params["dimension"])
     if name == "concatenate":
         return partial(_concatenate, dim=params["dimension"])
-    if len(avals) != 1:  # shapes that are operands
+    if len(dtypes) != 1:  # shapes that are operands
         return None
     if name == "broadcast_in_dim":
-        return partial(_broadcast, shape=out.shape, dims=params["broadcast_dimensions"])
+        return partial(_broadcast, shape=shape, dims=params["broadcast_dimensions"])
     if name == "slice":
         begin, end = params["start_indices"], params["limit_indices"]
         return partial(_slice, begin=begin, end=end, strides=params["strides"])
     if name in ("reshape", "squeeze"):
-        return partial(_reshape, shape=out.shape)
+        return partial(_reshape, shape=shape)
     if name == "convert_element_type":
-        return partial(_convert, dtype=out.dtype)
+        return partial(_convert, dtype=dtype)
     return None
 
 
-def array_rule(equation: Any) -> Callable[[Sequence[Any]], Any] | None:
+def array_rule(equation: JaxprEqn) -> Callable[[Numbers], Array | None] | None:
     """How NumPy computes an equation; None where only JAX knows. The rule may return None too."""
-    avals = [v.aval for v in equation.invars]
     if len(equation.outvars) != 1:
         return None
-    out = equation.outvars[0].aval
-    for aval in (*avals, out):
-        dtype = getattr(aval, "dtype", None)
-        if not isinstance(dtype, np.dtype) or dtype.kind not in "iub":
-            return None
-    function, to = _function(equation, avals, out), out.dtype
+    (out,) = equation.outvars
+    found = [dtype_of(atom) for atom in (*equation.invars, out)]
+    dtypes = [dtype for dtype in found if isinstance(dtype, np.dtype) and dtype.kind in "iub"]
+    if len(dtypes) < len(found):
+        return None
+    *operand_dtypes, dtype = dtypes
+    function = _function(equation, operand_dtypes, shape_of(out), dtype)
     if function is None:
         return None
 
-    def compute(operands: Sequence[Any]) -> Any:
+    def compute(operands: Numbers) -> Array | None:
         with np.errstate(all="ignore"):
-            arrays = [np.asarray(x, a.dtype) for x, a in zip(operands, avals, strict=True)]
+            arrays = [np.asarray(x, d) for x, d in zip(operands, operand_dtypes, strict=True)]
             result = function(*arrays)
-            return None if result is None else np.asarray(result).astype(to)
+            return None if result is None else np.asarray(result).astype(dtype)
 
     return compute
