@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from safepallas.verification import Report
 
-# The most events of all devices shared_by: about 1 GiB.
+# The most events of all devices taken as one: about 1 GiB.
 LIMIT = 2_000_000
 
 
@@ -31,7 +31,7 @@ def verify(
         calls: how often the function is called, one call right after the other. By default twice
             where a kernel uses the barrier semaphore of ``collective_id``, which outlives a call;
             else once, for then it makes no difference.
-        limit: the most events (signals, waits, copies, accesses) of all devices together. The
+        limit: the most events (signals, waits, copies, accesses) of all devices as one. The
             search for races stops at 50 times as many, over all its runs.
         progress: called now and then with a short line of text.
 
@@ -45,8 +45,8 @@ def verify(
     Example::
 
         class Flags(sp.Scratch):
-            sent = sp.dma_semaphore()
-            came = sp.dma_semaphore()
+            send = sp.dma_semaphore()
+            recv = sp.dma_semaphore()
 
         def shift(x: sp.Ref, o: sp.Ref, s: Flags) -> None:
             sp.barrier_neighbors("x")

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from safepallas._verify.analysis.analyse import Analysis, analyse
+from safepallas._verify.diagnostics.finding import WrongError
 from safepallas._verify.extract.source import Source, trace
-from safepallas._verify.program import Program, UndecidedError, WrongError
+from safepallas._verify.program import Program, UndecidedError
 from safepallas._verify.report.report import Report
 
 
@@ -48,11 +49,11 @@ def run(
         reason = UndecidedError(f"sp.verify failed on this program: {error!r}. Please report that.")
         reason.__cause__ = error
         return Report("undecided", [], program, None, reason)
-    return _judge(program, analysis)
+    return judge(program, analysis)
 
 
-def _judge(program: Program, analysis: Analysis) -> Report:
-    """The report. A race with what may be elsewhere in the buffer is none for sure."""
+def judge(program: Program, analysis: Analysis) -> Report:
+    """The report on an analysis. A race with what may be elsewhere in the buffer is none for sure."""
     findings = [finding for finding in analysis.findings if finding.is_sure]
     doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:

@@ -134,8 +134,8 @@ def test_a_function_without_its_result_is_found_out() -> None:
 
 
 def test_a_record_without_a_field_is_found_out() -> None:
-    text = PUBLIC["safepallas.verification.Finding"].text.replace("`witness`", "the witness")
-    assert _changed("safepallas.verification.Finding", text) == ["nothing on its field witness"]
+    text = PUBLIC["safepallas.verification.Finding"].text.replace("`schedule`", "the schedule")
+    assert _changed("safepallas.verification.Finding", text) == ["nothing on its field schedule"]
 
 
 def test_a_method_in_no_example_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from safepallas import verify
-from safepallas._verify.program import Finding
+from safepallas._verify.diagnostics.finding import Finding
 from safepallas.verification import Report
 
 ANY = pl.BlockSpec(memory_space=pl.ANY)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from safepallas import verify
-from safepallas._verify.program import Event, FindingKind, Program, Signal, Start, Wait
+from safepallas._verify.diagnostics.finding import FindingKind
+from safepallas._verify.program import Event, Program, Signal, Start, Wait
 
 from .search import search
 from .test_cases import CASES, load

@@ -14,19 +14,18 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
+from safepallas._verify.diagnostics.finding import FindingKind, WrongError
 from safepallas._verify.extract.core import Core, Mesh, Shared
 from safepallas._verify.extract.interpreter import Compiler, run
 from safepallas._verify.extract.source import RULES, Source, trace
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import (
     Access,
-    FindingKind,
     Program,
     Signal,
     Start,
     UndecidedError,
     Wait,
-    WrongError,
 )
 from safepallas._verify.program import Line as SourceLine
 

@@ -16,11 +16,10 @@ from safepallas._verify.analysis.analyse import analyse
 from safepallas._verify.analysis.budget import Budget
 from safepallas._verify.analysis.deadlocks_and_leaks import leaks
 from safepallas._verify.analysis.happens_before import Ordering
-from safepallas._verify.analysis.semaphore_machine import build, reach, schedule
+from safepallas._verify.analysis.semaphore_machine import number_program, reach, schedule
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
 from safepallas._verify.program import (
     Enter,
-    Finding,
-    FindingKind,
     Leave,
     Program,
     Release,
@@ -28,7 +27,6 @@ from safepallas._verify.program import (
     Step,
     Where,
 )
-from safepallas._verify.report.text import Words
 
 from .random_programs import protocols
 from .search import TooManyStatesError, Truth, search
@@ -99,15 +97,15 @@ def compare(program: Program, truth: Truth) -> None:
     assert bool(findings) != truth.is_safe
     by_kind = {kind: [f for f in findings if f.kind is kind] for kind in FindingKind}
     assert bool(by_kind[FindingKind.DEADLOCK]) == truth.deadlock
-    net = build(program)
-    run = schedule(net)
-    leaking = leaks(net, run, Words(program))[1]
+    numbered = number_program(program)
+    run = schedule(numbered)
+    leaking = leaks(numbered, run)[1]
     assert leaking == truth.leaks
     assert bool(by_kind[FindingKind.LEAK]) == bool(leaking)
 
-    true_races = {frozenset(touch[:2] for touch in pair) for pair in truth.races}
-    early = {touch[:2] for touch in truth.before_entry}
-    late = {touch[:2] for touch in truth.after_exit}
+    true_races = {frozenset(access[:2] for access in pair) for pair in truth.races}
+    early = {access[:2] for access in truth.before_entry}
+    late = {access[:2] for access in truth.after_exit}
     told_races: set[frozenset[tuple[int, int]]] = set()
     told_early: set[tuple[int, int]] = set()
     told_late: set[tuple[int, int]] = set()
@@ -120,7 +118,7 @@ def compare(program: Program, truth: Truth) -> None:
             told_late.add((then.core, then.at))
         else:
             told_races.add(frozenset(((then.core, then.at), (other.core, other.at))))
-        check_witness(program, finding)
+        check_schedule(program, finding)
     assert told_races <= true_races
     assert bool(told_races) == bool(true_races)
     assert told_early == early
@@ -133,15 +131,15 @@ def compare(program: Program, truth: Truth) -> None:
     assert told_signals | told_early == truth.signals_before_entry | early
 
 
-def check_witness(program: Program, finding: Finding) -> None:
+def check_schedule(program: Program, finding: Finding) -> None:
     """The schedule ends with what may come too soon, and what should come before is not in it."""
     then, first = finding.events
     if isinstance(program.cores[first.core][first.at], (Leave, Release)):
         then, first = first, then
-    steps = list(finding.witness)
+    steps = list(finding.schedule)
     assert steps[-1] == Step(*then)
     if isinstance(program.cores[first.core][first.at], Start):
-        # Of the two touches of a copy it is the one that is still to be over.
+        # Of the two accesses of a copy it is the one that is still to be over.
         assert not {Step(*first, "read"), Step(*first, "write")} <= set(steps)
     else:
         assert Step(*first) not in steps
@@ -156,11 +154,11 @@ def check_witness(program: Program, finding: Finding) -> None:
 )
 @given(protocols())
 def test_the_quick_rule_never_says_more_than_the_exact_test(program: Program) -> None:
-    net = build(program)
-    run = schedule(net)
-    ordering = Ordering(net, run, Budget(0, print))
+    numbered = number_program(program)
+    run = schedule(numbered)
+    ordering = Ordering(numbered, run, Budget(0, print))
     for first in run.order:
-        reached = reach(net, first)
+        reached = reach(numbered, first)
         for then in run.order:
             where = Where(then.core, then.at)
             if not then.part and ordering.certain(first, where, exactly=False):

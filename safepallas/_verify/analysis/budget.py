@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from safepallas._verify.diagnostics.naming import count
 from safepallas._verify.program import UndecidedError
-from safepallas._verify.report.names import count
 
 # Events of all runs together, for each event that a program may have: by default about a minute.
 RUNS = 50

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from safepallas._jax import core_meshes
+from safepallas._verify.diagnostics.finding import FindingKind, WrongError, stated
 from safepallas._verify.extract.lockstep import Lockstep
 from safepallas._verify.extract.memory import Contents, Ref, may_be_kept
 from safepallas._verify.extract.mesh import Mesh
@@ -13,13 +14,10 @@ from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import (
     Allocation,
     Event,
-    Finding,
-    FindingKind,
     Line,
     Program,
     Region,
     UndecidedError,
-    WrongError,
 )
 
 NOWHERE = Line("<unknown>", 0)
@@ -167,7 +165,7 @@ class Core:
         return ref
 
     def wrong(self, kind: FindingKind, text: str, line: Line) -> NoReturn:
-        raise WrongError(Finding(kind, text, (line,)))
+        raise WrongError(stated(kind, text, line))
 
     @property
     def place(self) -> str:

@@ -10,12 +10,13 @@ import jax
 
 from safepallas._jax import core_meshes, jaxprs
 from safepallas._jax.core_meshes import Cores
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.core import Core
 from safepallas._verify.extract.interpreter import Env, Equation
 from safepallas._verify.extract.mesh import Mesh
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.extract.views import value_of
-from safepallas._verify.program import FindingKind, Line, UndecidedError
+from safepallas._verify.program import Line, UndecidedError
 
 
 def finder(

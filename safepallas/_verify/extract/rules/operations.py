@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from safepallas._jax import core_meshes, jaxprs
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.core import SEMAPHORES
 from safepallas._verify.extract.device_ids import finder
 from safepallas._verify.extract.interpreter import Compiler, Do, Env, Equation, Rule, run
@@ -15,7 +16,6 @@ from safepallas._verify.program import (
     Access,
     Allocate,
     Allocation,
-    FindingKind,
     Line,
     Region,
     Release,
