@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from safepallas.verification import Report
@@ -13,8 +13,8 @@ LIMIT = 2_000_000
 
 
 def verify(
-    function: Callable[..., Any],
-    *args: Any,
+    function: Callable[..., object],
+    *args: object,
     calls: int | None = None,
     limit: int = LIMIT,
     progress: Callable[[str], None] | None = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from safepallas._verify.analysis.analyse import Analysis, analyse
 from safepallas._verify.diagnostics.finding import WrongError
@@ -27,8 +26,8 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def run(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
+    function: Callable[..., object],
+    args: tuple[object, ...],
     calls: int | None,
     limit: int,
     tell: Callable[[str], None],
@@ -53,7 +52,7 @@ def run(
 
 
 def judge(program: Program, analysis: Analysis) -> Report:
-    """The report on an analysis. A race with what may be elsewhere in the buffer is none for sure."""
+    """The report on an analysis. A race with what may be elsewhere in a buffer is not certain."""
     findings = [finding for finding in analysis.findings if finding.is_sure]
     doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:

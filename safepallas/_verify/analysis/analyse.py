@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from safepallas._verify.analysis.accesses import memory_accesses
-from safepallas._verify.analysis.budget import RUNS, Budget
 from safepallas._verify.analysis.deadlocks_and_leaks import deadlocks, leaks, place_in_order
-from safepallas._verify.analysis.happens_before import Ordering
+from safepallas._verify.analysis.happens_before import RUNS, Budget, Ordering
 from safepallas._verify.analysis.lifetimes import lifetime_violations
 from safepallas._verify.analysis.races import races
 from safepallas._verify.analysis.semaphore_machine import number_program, schedule
@@ -59,7 +58,7 @@ def analyse(
         program: all events, core by core.
         limit: the most events that the program may have.
         tell: called now and then with what is being done.
-        runs: how many times `limit` the events of all runs together may be. One run is needed for
+        runs: how many times `limit` all runs may take in events. One run is needed for
             deadlocks and leaks, and one for each access that the quick rule for races leaves open.
 
     Raises:

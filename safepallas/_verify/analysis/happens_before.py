@@ -1,19 +1,19 @@
 """What comes before what in every schedule: a quick rule, and an exact test for the rest.
 
 Two questions only: has this event, or this end of a copy, happened for certain when that event
-begins? The rule (see `_Clocks`) says yes or nothing. The exact test holds the first back for ever
+begins? The rule (see `_Clocks`) says yes or nothing. The exact test holds the first back
 and looks whether the second is reached all the same: each such run answers for every event at once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safepallas._verify.analysis.budget import Budget
 from safepallas._verify.analysis.semaphore_machine import (
     ENTER,
     SIGNAL,
@@ -23,17 +23,51 @@ from safepallas._verify.analysis.semaphore_machine import (
     Run,
     reach,
 )
-from safepallas._verify.program import Step, Where
+from safepallas._verify.diagnostics.naming import count
+from safepallas._verify.program import Step, UndecidedError, Where
+
+# Events of all runs, for each event that a program may have: by default about a minute.
+RUNS = 50
 
 # Rounds to find out which of the supposed orders hold; and if that takes longer, to build up the
 # orders from nothing, where one may stop at any time.
 ROUNDS_DOWN = 50
 ROUNDS_UP = 12
-EVENTS = 5_000_000  # and of all rounds together no more than this, but for a few rounds anyway
+EVENTS = 5_000_000  # in all rounds no more than this, but for a few rounds anyway
 
 
 # By signal or start (core, place, number of the semaphore): the place of the wait that proves it.
 Proofs: TypeAlias = dict[tuple[int, int, int], int]
+
+
+class Budget:
+    """Work is counted in events: a run over the whole program costs as many as that has."""
+
+    def __init__(self, limit: int, tell: Callable[[str], None], runs: int = RUNS) -> None:
+        self._all = self._left = limit * runs
+        self._runs = runs
+        self.exact_runs = 0
+        self.tell = tell
+
+    def run(self, events: int) -> None:
+        """Another run over so many events."""
+        self.spend(events)
+        self.exact_runs += 1
+        self.tell(f"exact runs: {self.exact_runs:,}, of {events:,} events each")
+
+    def spend(self, events: int) -> None:
+        """Do work that is worth so many events.
+
+        Raises:
+            UndecidedError: no more is left.
+        """
+        self._left -= events
+        if self._left < 0:
+            raise UndecidedError(
+                f"The search for races stopped at its limit of {self._all:,} events, {self._runs} "
+                f"times `limit=`, after {count(self.exact_runs, 'exact run')}: raise `limit=`, or "
+                "verify fewer devices or steps."
+            )
 
 
 class Ordering:

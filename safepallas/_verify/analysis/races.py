@@ -1,6 +1,6 @@
 """Races: two accesses to the same memory that may happen at once, or in either order.
 
-A schedule already has an order for each pair. The other order is possible if the earlier touch can
+A schedule already has an order for each pair. The other order is possible if the earlier access can
 be held back and the later one begins all the same; then neither waits for the other. So one
 question decides a pair: is the earlier one certain to be over before the later one begins?
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from safepallas._verify.analysis.accesses import by_buffer, covers, overlaps
-from safepallas._verify.analysis.budget import Budget
-from safepallas._verify.analysis.happens_before import Ordering
+from safepallas._verify.analysis.happens_before import Budget, Ordering
 from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run, schedule
 from safepallas._verify.diagnostics.details import MemoryAccess, Race
 from safepallas._verify.diagnostics.finding import Finding, FindingKind

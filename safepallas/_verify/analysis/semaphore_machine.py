@@ -150,7 +150,7 @@ def schedule(numbered: NumberedProgram, held: Step | None = None) -> Run:
 def replay(numbered: NumberedProgram, order: Iterable[Step]) -> Run:
     """A run in the order that is given, and which signals satisfy which waits.
 
-    Of what has been added to a semaphore, what came first is taken first. A wait of an order in
+    Of what has been added to a semaphore, the first is taken first. A wait of an order in
     which too little has come takes what there is.
     """
     steps: list[Step] = []

@@ -93,7 +93,7 @@ class Leak:
 class Race:
     """Two accesses to the same elements, one of them a write, with no happens-before order."""
 
-    first: MemoryAccess  # of these two in the schedule that was looked at
+    first: MemoryAccess  # of the two, in the schedule that was analysed
     second: MemoryAccess  # which may come before it
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from safepallas._verify.diagnostics.finding import Finding
 from safepallas._verify.diagnostics.naming import Names, is_known
@@ -41,7 +41,30 @@ _CATEGORIES: Mapping[type, str] = {
 }
 
 
-def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> dict[str, Any]:
+class TraceEvent(TypedDict, total=False):
+    """An event of the format; which keys it has is a matter of its phase ``ph``."""
+
+    name: str
+    cat: str
+    cname: str  # a colour
+    ph: str
+    ts: int  # microseconds
+    dur: int
+    pid: int
+    tid: int
+    id: int
+    bp: str
+    args: dict[str, str | int]
+
+
+class Trace(TypedDict):
+    """A whole file."""
+
+    displayTimeUnit: str
+    traceEvents: list[TraceEvent]
+
+
+def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> Trace:
     """The trace, ready for `json.dump`: a thread for each core, and one or more for its copies."""
     return _Trace(program, timeline, findings).build()
 
@@ -58,14 +81,14 @@ class _Trace:
         self.flights: list[list[tuple[Where, Flight]]] = [[] for _ in program.cores]
         for where, flight in timeline.flights.items():
             self.flights[where.core].append((where, flight))
-        self.slices: list[dict[str, Any]] = []
-        self.arrows: list[dict[str, Any]] = []
-        self.metadata_events: list[dict[str, Any]] = []
+        self.slices: list[TraceEvent] = []
+        self.arrows: list[TraceEvent] = []
+        self.metadata_events: list[TraceEvent] = []
         self.threads = 0
         self.core_threads: list[int] = []
         self.copy_threads: dict[Where, int] = {}
 
-    def build(self) -> dict[str, Any]:
+    def build(self) -> Trace:
         title = f"{self.names.calls()} on {self.names.mesh()}"
         self.metadata("process_name", 0, name=title)
         for core in range(len(self.program.cores)):
@@ -92,7 +115,7 @@ class _Trace:
         self.core_threads.append(thread)
         events = self.program.cores[core]
         moments = self.timeline.moments[core]
-        open_slices: list[dict[str, Any]] = []  # the kernel call and the scopes that we are in
+        open_slices: list[TraceEvent] = []  # the kernel call and the scopes that we are in
         for at, (begin, end) in enumerate(moments):
             event = events[at]
             if isinstance(event, Leave | Release):
@@ -150,7 +173,7 @@ class _Trace:
 
     def add_slice(
         self, thread: int, begin: int, end: int, core: int, at: int, event: Event
-    ) -> dict[str, Any]:
+    ) -> TraceEvent:
         name = self.names.event(core, event)
         added = self.slice(thread, begin, end, name, event.line)
         added["cat"] = _CATEGORIES.get(type(event), "access")
@@ -160,11 +183,9 @@ class _Trace:
             added["args"]["finding"] = finding.text
         return added
 
-    def slice(
-        self, thread: int, begin: int, end: int, name: str, line: Line | None
-    ) -> dict[str, Any]:
-        args = {"line": str(line)} if line and is_known(line) else {}
-        added = {
+    def slice(self, thread: int, begin: int, end: int, name: str, line: Line | None) -> TraceEvent:
+        args: dict[str, str | int] = {"line": str(line)} if line and is_known(line) else {}
+        added: TraceEvent = {
             "name": name,
             "cat": "",
             "ph": "X",
@@ -178,7 +199,7 @@ class _Trace:
         return added
 
     def add_arrow(self, source: int, begin: int, target: int, end: int, category: str) -> None:
-        common = {"name": category, "cat": category, "id": len(self.arrows) // 2 + 1}
+        common: TraceEvent = {"name": category, "cat": category, "id": len(self.arrows) // 2 + 1}
         self.arrows += [
             {**common, "ph": "s", "ts": begin, "pid": _PROCESS, "tid": source},
             {**common, "ph": "f", "bp": "e", "ts": end, "pid": _PROCESS, "tid": target},
@@ -191,7 +212,7 @@ class _Trace:
         self.metadata("thread_sort_index", self.threads, sort_index=self.threads)
         return self.threads
 
-    def metadata(self, kind: str, thread: int, **args: Any) -> None:
+    def metadata(self, kind: str, thread: int, **args: str | int) -> None:
         self.metadata_events.append(
             {"name": kind, "ph": "M", "ts": 0, "pid": _PROCESS, "tid": thread, "args": args}
         )

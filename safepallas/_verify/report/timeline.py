@@ -51,7 +51,7 @@ class Timeline:
     """A schedule in logical time."""
 
     moments: list[list[Moment]]  # by core and event, as far as the core comes
-    blocked: dict[int, int]  # by core: since when it waits for ever at its next event
+    blocked: dict[int, int]  # by core: since when it waits at its next event, which never happens
     flights: dict[Where, Flight]
     hops: list[Hop]
     length: int  # the first time at which nothing happens any more
