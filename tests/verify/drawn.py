@@ -29,7 +29,7 @@ def at(number: int) -> Line:
 
 
 def ring(n: int, *, wait_for: int = BYTES, steps: int = 1) -> Program:
-    """Each device greets its neighbours, sends to the right and reads what came from the left."""
+    """Each device signals its neighbours, sends to the right and reads what the left one sends."""
     cores: list[list[Event]] = []
     for me in range(n):
         left, right = (me - 1) % n, (me + 1) % n

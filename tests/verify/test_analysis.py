@@ -272,7 +272,7 @@ def test_a_limit() -> None:
     whole = program([inside(*shift(core, 2)) for core in range(2)])
     with pytest.raises(UndecidedError, match=r"16 events: more than `limit=15`"):
         analyse(whole, limit=15)
-    # What is wrong is wrong, however far the search for races came.
+    # What is wrong is wrong, however far the search for races went.
     assert analyse(send_not_waited(), limit=14).findings[0].kind is FindingKind.LEAK
     stopped = (
         "The search for races stopped at its limit of 10 events, 1 times `limit=`, after 0 exact "

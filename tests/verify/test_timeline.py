@@ -262,7 +262,7 @@ REPORTS = {
     "three steps": lambda: drawn.safe_ring(4, 3),
     "deadlock": lambda: drawn.blocked_ring(3),
     "more than a picture shows": lambda: drawn.safe_ring(12),
-    "scopes and copies for ever": lambda: scopes(),
+    "scopes and copies that never end": lambda: scopes(),
 }
 
 
