@@ -52,9 +52,7 @@ class Truth:
     deadlock: bool = False
     leaks: set[Semaphore] = dataclasses.field(default_factory=set)
     races: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
-    before_entry: set[AccessKey] = dataclasses.field(
-        default_factory=set
-    )  # copies ("write", "read")
+    before_entry: set[AccessKey] = dataclasses.field(default_factory=set)  # of copies
     signals_before_entry: set[tuple[int, int]] = dataclasses.field(default_factory=set)
     after_exit: set[AccessKey] = dataclasses.field(default_factory=set)
     states: int = 0

@@ -41,7 +41,7 @@ unsafe: two <copies> on one device: 1 finding.
    there is no happens-before order. Wait for that copy before, on a semaphore that no other copy
    adds to in the meantime.
 
-Analysed: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits.
+Analysed: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits, 4 accesses, 1 exact run.
 Assumed:
 - one device
 {traced}"""
