@@ -146,6 +146,16 @@ def signal_after_wait() -> Program:
     )
 
 
+@finds(FindingKind.DEADLOCK, 2)
+def signals_too_little_after_the_wait() -> Program:
+    """The device waits at kernel.py:2 for 3 on `sem`, which holds 0: no more than 2 could still
+    come. Add what is missing, or wait for less.
+    """
+    return program(
+        [inside(Wait(Semaphore(0, SEM), 3, line(2)), Signal(Semaphore(0, SEM), 2, line(3)))]
+    )
+
+
 @finds(FindingKind.DEADLOCK, 2, 4)
 def circular_wait() -> Program:
     """Device x=0 waits at kernel.py:2 for 1 on the barrier semaphore, which holds 0: only
@@ -169,6 +179,16 @@ def never_enters() -> Program:
     same order.
     """
     return program([inside(barrier=True), [], inside(barrier=True)])
+
+
+@finds(FindingKind.DEADLOCK, 1, 7)
+def never_enters_and_enters_late() -> Program:
+    """Device x=0 waits at kernel.py:1 until all devices have come to `kernel`, and device x=2
+    never comes there. Behind that 1 more device waits. All devices must make the same calls in the
+    same order.
+    """
+    late: list[Event] = [Wait(barrier(1), 1, line(7)), *inside(barrier=True)]
+    return program([[*inside(barrier=True), Signal(barrier(1), 1, line(8))], late, []])
 
 
 @finds(FindingKind.DEADLOCK, 1, 7)

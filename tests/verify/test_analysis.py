@@ -80,6 +80,21 @@ def test_a_finding_is_data() -> None:
         _ = finding.text
 
 
+def test_who_shares_the_memory_does_not_know_of_the_copy_of_another() -> None:
+    """It is no use to wait for the copy: only the core that started it can."""
+    buffer, copy = region(0, OUT), remote(3, 1, 0)
+    cores = [
+        # Core 0 is late, so that the copy comes first in the schedule.
+        inside(*[Access(region(0, INPUT), False, line(5))] * 6, Access(buffer, False, line(2))),
+        inside(copy._replace(recv=None), Wait(Semaphore(1, SEND), 512, line(4))),
+    ]
+    whole = program(cores)
+    whole.allocations[OUT].shared_by = {0: (0, 1), 1: (0, 1)}
+    whole.mesh, whole.parts = (), ("core 0", "core 1")
+    texts = [finding.text for finding in analyse(whole).findings]
+    assert any("Let core 0 wait for a signal that core 1 gives" in text for text in texts), texts
+
+
 # The machine.
 
 

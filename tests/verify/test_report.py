@@ -16,7 +16,7 @@ import safepallas as sp
 from safepallas._verify.diagnostics.details import Stated
 from safepallas._verify.diagnostics.finding import Finding, FindingKind
 from safepallas._verify.diagnostics.naming import Names, count, short_paths
-from safepallas._verify.program import Line, UndecidedError, Where
+from safepallas._verify.program import Line, Region, UndecidedError, Where
 from safepallas._verify.report import picture
 from safepallas._verify.report.report import Report
 
@@ -161,6 +161,14 @@ def test_names() -> None:
         "read o_ref[1]",
         "write x_ref",
         "leave ring",
+    ]
+    # What is whole is left out, at the end as well; every other row of all is not whole.
+    boxes = [(), ()], [(0, 0), (9, 128)], [(0, 0), (9, 128), (2, 1)], [(0, 64), (9, 128)]
+    assert [names.region(Region(0, drawn.OUT, *box)) for box in boxes] == [
+        "o_ref",
+        "o_ref",
+        "o_ref[0:9:2]",
+        "o_ref[:, 64:128]",
     ]
     assert names.core(2) == "device x=2"
     assert names.mesh() == "3 devices (x=3)"

@@ -151,6 +151,15 @@ def test_what_is_held_back_comes_late() -> None:
     assert len(timeline.moments[0]) == len(report.program.cores[0])
 
 
+def test_a_late_copy_is_read_before_it_is_written() -> None:
+    report = drawn.racing()
+    assert report.program is not None
+    ends = [Step(0, 1, "read"), Step(0, 1, "write")]
+    order = [step for step in greedy(report.program) if step not in ends] + ends
+    timeline = lay_out(report.program, order, late=ends[0])
+    assert timeline.flights[Where(0, 1)].end == timeline.moments[0][-1].end + 2
+
+
 def test_a_copy_that_comes_too_early_comes_before_what_is_held_back() -> None:
     """Device 0 writes to device 1 before that has entered: the whole copy comes before it."""
     program = drawn.ring(2)
