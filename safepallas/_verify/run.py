@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from safepallas._verify.analysis.analyse import Analysis, analyse
@@ -14,7 +14,7 @@ from safepallas._verify.report.report import Report
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def _without_garbage_collection() -> Generator[None]:
     """Millions of small tuples, none of them garbage: half the time went there."""
     collects = gc.isenabled()
     gc.disable()

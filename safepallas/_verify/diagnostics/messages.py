@@ -150,7 +150,7 @@ class _Messages:
         return "its scope" if call is None else self._call(call)
 
     def deadlock(self, deadlock: Deadlock) -> str:
-        cause = deadlock.cause
+        cause, first = deadlock.cause, deadlock.cause[0]
         said = " ".join(map(self._blocked, cause))
         if len(cause) > 1:
             said += " This is a circular wait."
@@ -160,7 +160,6 @@ class _Messages:
         if deadlock.behind:
             wait = "waits" if len(deadlock.behind) == 1 else "wait"
             said += f" Behind that {_times(len(deadlock.behind), 'more device')} {wait}."
-        first = cause[0]
         if isinstance(first, BlockedBarrier) and len(cause) == 1:
             if first.call < 0:
                 return f"{said} All of them must come to it, equally often."

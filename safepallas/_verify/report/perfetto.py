@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from safepallas._verify.diagnostics.finding import Finding
 from safepallas._verify.diagnostics.naming import Names, is_known
@@ -41,19 +41,30 @@ _CATEGORIES: Mapping[type, str] = {
 }
 
 
-class TraceEvent(TypedDict, total=False):
-    """An event of the format; which keys it has is a matter of its phase ``ph``."""
-
+class _Event(TypedDict):
     name: str
-    cat: str
-    cname: str  # a colour
-    ph: str
+    ph: str  # the phase: which event it is
     ts: int  # microseconds
-    dur: int
     pid: int
     tid: int
+
+
+class Slice(_Event):
+    cat: str
+    dur: int
+    args: dict[str, str | int]
+    cname: NotRequired[str]  # a colour
+
+
+class FlowEnd(_Event):
+    """One end of an arrow."""
+
+    cat: str
     id: int
-    bp: str
+    bp: NotRequired[str]
+
+
+class Metadata(_Event):
     args: dict[str, str | int]
 
 
@@ -61,7 +72,7 @@ class Trace(TypedDict):
     """A whole file."""
 
     displayTimeUnit: str
-    traceEvents: list[TraceEvent]
+    traceEvents: list[Slice | FlowEnd | Metadata]
 
 
 def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> Trace:
@@ -81,9 +92,9 @@ class _Trace:
         self.flights: list[list[tuple[Where, Flight]]] = [[] for _ in program.cores]
         for where, flight in timeline.flights.items():
             self.flights[where.core].append((where, flight))
-        self.slices: list[TraceEvent] = []
-        self.arrows: list[TraceEvent] = []
-        self.metadata_events: list[TraceEvent] = []
+        self.slices: list[Slice] = []
+        self.arrows: list[FlowEnd] = []
+        self.metadata_events: list[Metadata] = []
         self.threads = 0
         self.core_threads: list[int] = []
         self.copy_threads: dict[Where, int] = {}
@@ -115,7 +126,7 @@ class _Trace:
         self.core_threads.append(thread)
         events = self.program.cores[core]
         moments = self.timeline.moments[core]
-        open_slices: list[TraceEvent] = []  # the kernel call and the scopes that we are in
+        open_slices: list[Slice] = []  # the kernel call and the scopes that we are in
         for at, (begin, end) in enumerate(moments):
             event = events[at]
             if isinstance(event, Leave | Release):
@@ -173,7 +184,7 @@ class _Trace:
 
     def add_slice(
         self, thread: int, begin: int, end: int, core: int, at: int, event: Event
-    ) -> TraceEvent:
+    ) -> Slice:
         name = self.names.event(core, event)
         added = self.slice(thread, begin, end, name, event.line)
         added["cat"] = _CATEGORIES.get(type(event), "access")
@@ -183,9 +194,9 @@ class _Trace:
             added["args"]["finding"] = finding.text
         return added
 
-    def slice(self, thread: int, begin: int, end: int, name: str, line: Line | None) -> TraceEvent:
+    def slice(self, thread: int, begin: int, end: int, name: str, line: Line | None) -> Slice:
         args: dict[str, str | int] = {"line": str(line)} if line and is_known(line) else {}
-        added: TraceEvent = {
+        added: Slice = {
             "name": name,
             "cat": "",
             "ph": "X",
@@ -199,11 +210,20 @@ class _Trace:
         return added
 
     def add_arrow(self, source: int, begin: int, target: int, end: int, category: str) -> None:
-        common: TraceEvent = {"name": category, "cat": category, "id": len(self.arrows) // 2 + 1}
-        self.arrows += [
-            {**common, "ph": "s", "ts": begin, "pid": _PROCESS, "tid": source},
-            {**common, "ph": "f", "bp": "e", "ts": end, "pid": _PROCESS, "tid": target},
-        ]
+        number = len(self.arrows) // 2 + 1
+        for phase, time, thread in ("s", begin, source), ("f", end, target):
+            arrow: FlowEnd = {
+                "name": category,
+                "cat": category,
+                "id": number,
+                "ph": phase,
+                "ts": time,
+                "pid": _PROCESS,
+                "tid": thread,
+            }
+            if phase == "f":
+                arrow["bp"] = "e"
+            self.arrows.append(arrow)
 
     def new_thread(self, name: str) -> int:
         """Threads from 1 on: viewers take thread 0 for the idle one."""
