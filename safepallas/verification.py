@@ -1,7 +1,7 @@
 """What `sp.verify` returns: a `Report` with its `Finding`s, each of a `FindingKind`."""
 
-from safepallas._verify.program import Finding as Finding
-from safepallas._verify.program import FindingKind as FindingKind
+from safepallas._verify.diagnostics.finding import Finding as Finding
+from safepallas._verify.diagnostics.finding import FindingKind as FindingKind
 from safepallas._verify.report.report import Report as Report
 
 __all__ = ["Finding", "FindingKind", "Report"]

@@ -1,4 +1,4 @@
-"""Errors of `sp.verify` and its reports. Class, code and text together."""
+"""Errors of `sp.verify` and its reports. Class, code and text of each."""
 
 from safepallas._errors.base import SemaphoreError
 

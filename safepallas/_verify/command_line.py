@@ -16,7 +16,8 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from types import ModuleType
+from typing import Final, NoReturn, cast
 
 import jax
 
@@ -116,7 +117,7 @@ def _positive(text: str) -> int:
 def use_cpu(devices: int) -> None:
     """Let JAX pretend to so many devices, on the CPU, unless the environment says otherwise.
 
-    To be called before anything asks JAX for its devices: a TPU is not touched then.
+    To be called before anything asks JAX for its devices: a TPU is left alone then.
     """
     if not os.environ.get("JAX_PLATFORMS"):
         jax.config.update("jax_platforms", "cpu")
@@ -126,7 +127,7 @@ def use_cpu(devices: int) -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {flag}".strip()
 
 
-def find_factory(name: str) -> Callable[[int], Any]:
+def find_factory(name: str) -> Callable[[int], object]:
     """Import ``module:factory`` or ``path/to/file.py:factory``.
 
     Raises:
@@ -141,17 +142,17 @@ def find_factory(name: str) -> Callable[[int], Any]:
         raise
     except _RAISED as error:
         raise UsageError(f"importing {module_name} raised {_said(error)}.") from error
-    factory: Any = module
+    factory: object = module
     for part in attribute.split("."):
         if not hasattr(factory, part):
             raise UsageError(f"{module_name} has no {attribute!r}.")
         factory = getattr(factory, part)
     if not callable(factory):
         raise UsageError(f"{name} cannot be called: it is {type(factory).__name__} {factory!r}.")
-    return cast("Callable[[int], Any]", factory)
+    return cast("Callable[[int], object]", factory)
 
 
-def _import(name: str) -> Any:
+def _import(name: str) -> ModuleType:
     if name.endswith(".py"):
         path = Path(name)
         if not path.is_file():
@@ -159,8 +160,8 @@ def _import(name: str) -> Any:
         # As python does for a script, so that it may import its neighbours.
         sys.path.insert(0, str(path.resolve().parent))
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
+        if spec is None or spec.loader is None:
+            raise UsageError(f"{name} cannot be imported.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
@@ -175,7 +176,7 @@ def _import(name: str) -> Any:
         raise
 
 
-def verify_one(given: argparse.Namespace, factory: Callable[[int], Any], size: int) -> int:
+def verify_one(given: argparse.Namespace, factory: Callable[[int], object], size: int) -> int:
     """Verify for one number of devices, print the report, write the files."""
     what = f"{given.factory}({size})"
     try:
@@ -184,13 +185,13 @@ def verify_one(given: argparse.Namespace, factory: Callable[[int], Any], size: i
         raise UsageError(f"{what} raised {_said(error)}.") from error
     if not (isinstance(made, tuple | list) and len(made) == 2):
         raise UsageError(f"{what} must return (fn, args), and returned {_short(made)}.")
-    fn, args = cast("tuple[Any, Any]", made)
+    fn, args = cast("tuple[object, object]", made)
     if not callable(fn) or not isinstance(args, tuple | list):
         raise UsageError(
             f"{what} must return (fn, args), a function and a tuple, and returned "
             f"({_short(fn)}, {_short(args)})."
         )
-    report = _verify(what, fn, cast("Sequence[Any]", args), given.calls)
+    report = _verify(what, fn, cast("Sequence[object]", args), given.calls)
     # As short as can be, and still the names that an editor finds.
     text = str(report).replace(f"{Path.cwd()}{os.sep}", "")
     print(f"{what}\n{text}\n")
@@ -201,10 +202,11 @@ def verify_one(given: argparse.Namespace, factory: Callable[[int], Any], size: i
     return CODES[report.verdict]
 
 
-def _verify(what: str, fn: Callable[..., Any], args: Sequence[Any], calls: int | None) -> Report:
-    options: dict[str, Any] = {} if calls is None else {"calls": calls}
+def _verify(
+    what: str, fn: Callable[..., object], args: Sequence[object], calls: int | None
+) -> Report:
     try:
-        return verify(fn, *args, **options, progress=_Progress(what))
+        return verify(fn, *args, calls=calls, progress=_Progress(what))
     except _RAISED as error:
         raise UsageError(f"{what} cannot be verified: {_said(error)}.") from error
 
@@ -252,6 +254,6 @@ def _said(error: BaseException) -> str:
 _HERE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = f"{type(value).__name__} {value!r}"
     return text if len(text) <= 80 else text[:77] + "..."

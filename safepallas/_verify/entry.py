@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from safepallas.verification import Report
 
-# The most events of all devices shared_by: about 1 GiB.
+# The most events of all devices taken as one: about 1 GiB.
 LIMIT = 2_000_000
 
 
 def verify(
-    function: Callable[..., Any],
-    *args: Any,
+    function: Callable[..., object],
+    *args: object,
     calls: int | None = None,
     limit: int = LIMIT,
     progress: Callable[[str], None] | None = None,
@@ -31,7 +31,7 @@ def verify(
         calls: how often the function is called, one call right after the other. By default twice
             where a kernel uses the barrier semaphore of ``collective_id``, which outlives a call;
             else once, for then it makes no difference.
-        limit: the most events (signals, waits, copies, accesses) of all devices together. The
+        limit: the most events (signals, waits, copies, accesses) of all devices as one. The
             search for races stops at 50 times as many, over all its runs.
         progress: called now and then with a short line of text.
 

@@ -1,15 +1,14 @@
 """What a program does, as far as its protocol goes: the events of each core, in order.
 
-Extraction writes it, the machine and the search for races read it, reports and timelines show it.
+Extraction makes it, the analysis reads it, and reports show it.
 Nothing in here knows of JAX. Cores are numbered as the devices of the mesh are, row by row.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import NamedTuple, TypeAlias
 
 
@@ -53,19 +52,19 @@ class Region(NamedTuple):
         # Boxes of another rank are views that were not understood: the whole buffer.
         if len(self.low) != len(other.low):
             return True
-        meet = all(
+        boxes_overlap = all(
             a < d and c < b
             for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
         )
-        if not meet or not (self.step or other.step):
-            return meet
+        if not boxes_overlap or not (self.step or other.step):
+            return boxes_overlap
         ones = (1,) * len(self.low)
         ends = zip(self.low, self.high, other.low, other.high, strict=True)
         steps = zip(self.step or ones, other.step or ones, strict=True)
-        return all(_meet(*end, *step) for end, step in zip(ends, steps, strict=True))
+        return all(_intersect(*end, *step) for end, step in zip(ends, steps, strict=True))
 
 
-def _meet(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
+def _intersect(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
     """Whether a, a + s, ... below b, and c, c + t, ... below d, have a number in common."""
     common = math.gcd(s, t)
     if (c - a) % common:
@@ -80,7 +79,7 @@ def _meet(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
 class Enter(NamedTuple):
     """A core begins a kernel: the memory of the call is its own from here on.
 
-    With `barrier` it waits here until all cores have come to this call: JAX puts that before every
+    With `barrier` it waits here until all cores have entered this call: JAX puts that before every
     kernel without a ``collective_id``.
     """
 
@@ -90,9 +89,9 @@ class Enter(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """Some cores wait here for each other: none goes on before all of them have come."""
+    """Some cores wait here for each other: none goes on before all of them are there."""
 
-    key: Hashable  # equal for those who meet, and another one the next time
+    key: Hashable  # equal for the cores of one barrier, and another one the next time
     among: tuple[int, ...]
     line: Line
 
@@ -105,7 +104,7 @@ class Allocate(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A scope inside the kernel ends: its semaphores must be zero, its buffers in no copy's way."""
+    """A scope inside the kernel ends: its semaphores must be zero, and no copy use its buffers."""
 
     allocations: tuple[int, ...]
     line: Line
@@ -169,12 +168,12 @@ class Allocation:
     shape: tuple[int, ...] = ()
     line: Line | None = None  # where it was allocated, if known
     until: int = -1  # the last call that holds it, where `call` hands it on to a later one
-    # By core, those that have it together, the owner first; None where each has its own.
+    # By core, those that share it, the owner first; None where each has its own.
     shared_by: Mapping[int, tuple[int, ...]] | None = None
 
     @property
     def last_call(self) -> int:
-        """The call at whose end it must be zero, and in no copy's way."""
+        """The call at whose end it must be zero, and in use by no copy."""
         return max(self.call, self.until)
 
 
@@ -188,7 +187,7 @@ class Program:
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
     assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
-    # What those are called together who share memory, where that is not a device.
+    # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -213,7 +212,7 @@ class Program:
         return "device " + ", ".join(reversed(coordinates))
 
     def sharers(self, core: int, allocation: int) -> tuple[int, ...]:
-        """The cores that have an allocation together with that core, the owner first."""
+        """The cores that share an allocation with that core, itself among them, the owner first."""
         allocated = self.allocations.get(allocation)
         if allocated is None or allocated.shared_by is None:
             return (core,)
@@ -242,43 +241,6 @@ class Step(NamedTuple):
     part: str = ""  # "read": the copy has read its source; "write": it has written its target
 
 
-class FindingKind(enum.Enum):
-    """What is wrong.
-
-    Example: see `Finding`.
-    """
-
-    DEADLOCK = "deadlock"  #: a core waits for what never comes
-    LEAK = "leak"  #: a semaphore is not zero where its scope ends
-    RACE = "race"  #: two accesses to the same elements, one a write, and nothing orders them
-    UNAWAITED_COPY = "unawaited-copy"  #: a copy may still be in flight where its scope ends
-    OUT_OF_RANGE = "out-of-range"  #: an index or a device id
-    REMOTE_BEFORE_ENTRY = "remote-before-entry"  #: use of memory of a core not in the kernel yet
-    KIND = "kind"  #: a semaphore of another kind than the operation takes
-
-
-@dataclasses.dataclass(slots=True)
-class Finding:
-    """One thing that is wrong, with the lines of both sides.
-
-    `kind` is a `FindingKind`, `text` a paragraph, and `lines` are those of the source, the first
-    the one to point at: ``str(line)`` is ``"file.py:12"``. `events` and `witness` are what pictures
-    show; `is_sure` is true of all that a report lists.
-
-    Example::
-
-        for finding in sp.verify(fn, x).findings:
-            print(finding.kind.value, finding.lines[0], finding.text)
-    """
-
-    kind: FindingKind
-    text: str  # a paragraph: who, on which semaphore, how much, and what to change
-    lines: tuple[Line, ...]  # the first is the one to point at
-    events: tuple[Where, ...] = ()
-    witness: Sequence[Step] = ()  # a schedule that shows it: the order in which things happen
-    is_sure: bool = True  # or it depends on where in a buffer something is, which is not known
-
-
 class UndecidedError(Exception):
     """What control depends on is not known, or a limit was reached."""
 
@@ -286,11 +248,3 @@ class UndecidedError(Exception):
         super().__init__(text)
         self.text = text
         self.line = line
-
-
-class WrongError(Exception):
-    """Extraction itself has found what is wrong: an index or an id out of range, a wrong kind."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.text)
-        self.finding = finding

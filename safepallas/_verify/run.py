@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
 
 from safepallas._verify.analysis.analyse import Analysis, analyse
+from safepallas._verify.diagnostics.finding import WrongError
 from safepallas._verify.extract.source import Source, trace
-from safepallas._verify.program import Program, UndecidedError, WrongError
+from safepallas._verify.program import Program, UndecidedError
 from safepallas._verify.report.report import Report
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def _without_garbage_collection() -> Generator[None]:
     """Millions of small tuples, none of them garbage: half the time went there."""
     collects = gc.isenabled()
     gc.disable()
@@ -26,8 +26,8 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def run(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
+    function: Callable[..., object],
+    args: tuple[object, ...],
     calls: int | None,
     limit: int,
     tell: Callable[[str], None],
@@ -48,11 +48,11 @@ def run(
         reason = UndecidedError(f"sp.verify failed on this program: {error!r}. Please report that.")
         reason.__cause__ = error
         return Report("undecided", [], program, None, reason)
-    return _judge(program, analysis)
+    return judge(program, analysis)
 
 
-def _judge(program: Program, analysis: Analysis) -> Report:
-    """The report. A race with what may be elsewhere in the buffer is none for sure."""
+def judge(program: Program, analysis: Analysis) -> Report:
+    """The report on an analysis. A race with what may be elsewhere in a buffer is not certain."""
     findings = [finding for finding in analysis.findings if finding.is_sure]
     doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:

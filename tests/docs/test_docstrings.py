@@ -80,7 +80,12 @@ SPOILED = {
         "a line of its example has",
     ),
     "code by another name": ("signal", IN_KERNEL, "For example::", "code that is not under"),
-    "a field": ("verification.Finding", "`witness`", "the witness", "nothing on its field witness"),
+    "a field": (
+        "verification.Finding",
+        "`schedule`",
+        "the schedule",
+        "nothing on its field schedule",
+    ),
 }
 
 

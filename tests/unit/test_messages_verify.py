@@ -1,16 +1,18 @@
-"""The words of the errors of a verification's report."""
+"""The messages of the errors of a verification's report."""
 
 import pytest
 
 import safepallas as sp
 from safepallas._verify.analysis.analyse import analyse
-from safepallas._verify.program import Finding, FindingKind, Line, Program, UndecidedError
+from safepallas._verify.diagnostics.details import Stated
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
+from safepallas._verify.program import Line, Program, UndecidedError
 from safepallas._verify.report.report import Report
 
 from .helpers import Message, assert_says
 
 LINE = Line("ring.py", 16, "kernel")
-LEAK = Finding(FindingKind.LEAK, "1 is left on sem. Wait for it.", (LINE,))
+LEAK = Finding(FindingKind.LEAK, (LINE,), Stated("1 is left on sem. Wait for it."))
 UNSAFE = Report("unsafe", [LEAK])
 UNDECIDED = Report("undecided", [], undecided=UndecidedError("the value of n is not known", LINE))
 

@@ -15,7 +15,7 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 from safepallas import verify
-from safepallas._verify.program import FindingKind
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas.verification import Report
 
 from ..unit import core_meshes

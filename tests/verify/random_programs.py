@@ -59,7 +59,7 @@ def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> 
 class _Writer:
     """Writes phases that are in balance by themselves.
 
-    What is wrong comes from mutations, and from phases that touch the same rows.
+    What is wrong comes from mutations, and from phases that access the same rows.
     """
 
     draw: st.DrawFn
@@ -110,18 +110,18 @@ class _Writer:
 
     def copy(self) -> None:
         if self.copies == 2:
-            return self.touch()
+            return self.access()
         self.copies += 1
         sender, receiver = self.number(self.n), self.number(self.n)
         source, target = self.number(ROWS + 1), self.number(ROWS + 1)
         amount = 1 + self.number(2)
-        sent, came = self.number(2), self.number(2)
+        send, recv = self.number(2), self.number(2)
         if sender == receiver:
             source, target = source % ROWS, (source + 1) % ROWS
         # A core may also send to itself, perhaps on one semaphore for both ends.
         is_local = sender == receiver and self.number(2) == 0
-        first = None if is_local else self.semaphore(sender, 2, sent)
-        last = self.semaphore(receiver, 2, came)
+        first = None if is_local else self.semaphore(sender, 2, send)
+        last = self.semaphore(receiver, 2, recv)
         region = self.row(sender, source), self.row(receiver, target)
         self.emit(sender, Start(*region, first, last, amount, NOWHERE))
         if first is not None:
@@ -132,7 +132,7 @@ class _Writer:
     def scope(self) -> None:
         """A copy into a buffer that one core has for a while."""
         if self.copies == 2:
-            return self.touch()
+            return self.access()
         self.copies += 1
         inner, own = 100 + 2 * len(self.scopes), 101 + 2 * len(self.scopes)
         self.scopes.append(self.call)
@@ -151,7 +151,7 @@ class _Writer:
         self.emit(core, Release((inner, own), NOWHERE))
         return None
 
-    def touch(self) -> None:
+    def access(self) -> None:
         core = self.number(self.n)
         region = self.row(core, self.number(ROWS + 1))
         self.emit(core, Access(region, self.number(2) == 0, NOWHERE))
@@ -175,7 +175,7 @@ def protocols(draw: st.DrawFn) -> Program:
             writer.emit(core, Enter(call, barrier, NOWHERE))
         if not barrier and draw(st.integers(0, 3)):
             writer.barrier()
-        kinds = ["signal", "copy", "copy", "copy", "touch", "touch", "touch", "barrier", "scope"]
+        kinds = ["signal", "copy", "copy", "copy", "access", "access", "access", "barrier", "scope"]
         for kind in draw(
             st.lists(st.sampled_from(kinds), min_size=2, max_size=5 if calls == 1 else 2)
         ):

@@ -7,7 +7,7 @@ notes what goes wrong in it:
 - deadlock: nothing can happen, and a core is not at its end;
 - leak: a semaphore is above zero after its owner has left the call (the barrier semaphore: after
   the owner's last event, in a state in which nothing can happen);
-- race: two touches of the same memory are under way, or about to happen, in one state.
+- race: two accesses to the same memory are in flight, or about to happen, in one state.
 
 Amounts should be small: bytes are states.
 """
@@ -34,8 +34,8 @@ from safepallas._verify.program import (
     Wait,
 )
 
-# A touch: the core and place of its event, and "access", "read" or "write".
-Touch = tuple[int, int, str]
+# An access: the core and place of its event, and "access", "read" or "write".
+AccessKey = tuple[int, int, str]
 # Of a copy: bytes told to the sender, is all read; bytes told to the receiver, is all written.
 Flight = tuple[int, bool, int, bool]
 State = tuple[tuple[int, ...], tuple[tuple[tuple[int, int], Flight], ...], tuple[int, ...]]
@@ -51,10 +51,10 @@ class Truth:
 
     deadlock: bool = False
     leaks: set[Semaphore] = dataclasses.field(default_factory=set)
-    races: set[frozenset[Touch]] = dataclasses.field(default_factory=set)
-    before_entry: set[Touch] = dataclasses.field(default_factory=set)  # copies ("write", "read")
+    races: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
+    before_entry: set[AccessKey] = dataclasses.field(default_factory=set)  # of copies
     signals_before_entry: set[tuple[int, int]] = dataclasses.field(default_factory=set)
-    after_exit: set[Touch] = dataclasses.field(default_factory=set)
+    after_exit: set[AccessKey] = dataclasses.field(default_factory=set)
     states: int = 0
 
     @property
@@ -85,7 +85,7 @@ class Search:
         self.semaphores = list(names)
         self.number = {semaphore: i for i, semaphore in enumerate(self.semaphores)}
         self.entered: dict[tuple[int, int], int] = {}
-        self.meetings: dict[tuple[int, Hashable], int] = {}
+        self.barriers: dict[tuple[int, Hashable], int] = {}
         self.life = self.lifetimes()
 
     def start(self) -> State:
@@ -105,21 +105,21 @@ class Search:
                     # A core that stands at the barrier of a call has come to it.
                     self.entered[core, event.call] = place + (not event.barrier)
                 elif isinstance(event, Barrier):
-                    self.meetings[core, event.key] = place
+                    self.barriers[core, event.key] = place
                 elif isinstance(event, Allocate):
                     found.update({(core, a): (place + 1, len(events)) for a in event.allocations})
                 elif isinstance(event, Release):
                     for a in event.allocations:
                         found[core, a] = (found[core, a][0], place)
             for number, allocated in allocations.items():
-                birth = self.entered.get((core, allocated.call))
-                if birth is not None and (core, number) not in found:
+                begin = self.entered.get((core, allocated.call))
+                if begin is not None and (core, number) not in found:
                     ends = [
                         place
                         for place, event in enumerate(events)
                         if isinstance(event, Leave) and event.call == allocated.last_call
                     ]
-                    found[core, number] = (birth, ends[0] if ends else len(events))
+                    found[core, number] = (begin, ends[0] if ends else len(events))
         return found
 
     def inside(self, state: State, core: int, allocation: int) -> int:
@@ -130,9 +130,9 @@ class Search:
             (state[0][one], *self.life.get((one, allocation), whole))
             for one in self.program.sharers(core, allocation)
         ]
-        if all(at < birth for at, birth, _ in lives):
+        if all(at < begin for at, begin, _ in lives):
             return -1
-        return int(all(at > death for at, _, death in lives))
+        return int(all(at > end for at, _, end in lives))
 
     def following(self, state: State) -> list[State]:
         """Each state that one step leads to."""
@@ -161,7 +161,7 @@ class Search:
                 if all(at >= self.entered[c, event.call] for c, at in enumerate(done)):
                     found.append((moved, flights, values))
             elif isinstance(event, Barrier):
-                come = [self.meetings.get((c, event.key), math.inf) for c in event.among]
+                come = [self.barriers.get((c, event.key), math.inf) for c in event.among]
                 if all(done[c] >= place for c, place in zip(event.among, come, strict=True)):
                     found.append((moved, flights, values))
             else:
@@ -181,19 +181,19 @@ class Search:
         """What a copy can do next: its state then (None: it is over), and whom it gives a byte."""
         event = self.program.cores[where[0]][where[1]]
         assert isinstance(event, Start)
-        told, read, came, written = flight
+        told, read, arrived, written = flight
         if self.prompt:
             return [(None if read else (0, True, 0, False), None)]
         steps: list[tuple[Flight, int | None]] = []
         if not read:
-            steps.append(((told, True, came, written), None))
+            steps.append(((told, True, arrived, written), None))
         elif not written:
-            steps.append(((told, read, came, True), None))
+            steps.append(((told, read, arrived, True), None))
         # The last byte is told of when all is read, or written.
         if event.send is not None and told < (event.amount if read else event.amount - 1):
-            steps.append(((told + 1, read, came, written), self.number[event.send]))
-        if event.recv is not None and came < (event.amount if written else event.amount - 1):
-            steps.append(((told, read, came + 1, written), self.number[event.recv]))
+            steps.append(((told + 1, read, arrived, written), self.number[event.send]))
+        if event.recv is not None and arrived < (event.amount if written else event.amount - 1):
+            steps.append(((told, read, arrived + 1, written), self.number[event.recv]))
         all_told = (
             0 if event.send is None else event.amount,
             True,
@@ -211,9 +211,9 @@ class Search:
     def add(values: tuple[int, ...], here: int, amount: int) -> tuple[int, ...]:
         return (*values[:here], values[here] + amount, *values[here + 1 :])
 
-    def active(self, state: State) -> list[tuple[Touch, Region, bool]]:
-        """The touches that are under way, or that a core makes next."""
-        found: list[tuple[Touch, Region, bool]] = []
+    def active(self, state: State) -> list[tuple[AccessKey, Region, bool]]:
+        """The accesses that are in flight, or that a core makes next."""
+        found: list[tuple[AccessKey, Region, bool]] = []
         for core, at in enumerate(state[0]):
             event = self.next_event(state, core)
             if isinstance(event, Access):
@@ -273,16 +273,16 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
         elif job.inside(state, semaphore.core, semaphore.allocation) > 0:
             truth.leaks.add(semaphore)
     active = job.active(state)
-    for i, (touch, region, is_write) in enumerate(active):
+    for i, (access, region, is_write) in enumerate(active):
         for other, region2, is_write2 in active[:i]:
-            if touch[:2] != other[:2] and (is_write or is_write2) and region.overlaps(region2):
-                truth.races.add(frozenset((touch, other)))
-        if touch[2] != "access":
+            if access[:2] != other[:2] and (is_write or is_write2) and region.overlaps(region2):
+                truth.races.add(frozenset((access, other)))
+        if access[2] != "access":
             inside = job.inside(state, region.core, region.allocation)
-            if inside < 0 and touch[0] not in program.sharers(region.core, region.allocation):
-                truth.before_entry.add(touch)
+            if inside < 0 and access[0] not in program.sharers(region.core, region.allocation):
+                truth.before_entry.add(access)
             elif inside > 0:
-                truth.after_exit.add(touch)
+                truth.after_exit.add(access)
     for core, at in enumerate(done):
         event = job.next_event(state, core)
         semaphore = event.semaphore if isinstance(event, Signal) else None

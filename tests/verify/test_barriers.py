@@ -1,4 +1,4 @@
-"""The library's barriers, proved with the verifier: nothing is sent before who gets it is ready.
+"""The library's barriers, proved with the verifier: nothing is copied before who gets it is ready.
 
 `tests/protocols` proves the signals of the barriers alone, over every interleaving. Here each
 barrier stands in a kernel that copies to other devices, which is what a barrier is for. It must
@@ -55,15 +55,15 @@ def call_of(kernel: Kernel, mesh: Mesh) -> Callable[..., Any]:
     size = math.prod(mesh[axis] for axis in axes)
     key: Any = axes[0] if len(axes) == 1 else axes
 
-    def body(x: sp.Ref, o: sp.Ref, seen: sp.Ref, sent: sp.DmaSemaphore, came: Any) -> None:
+    def body(x: sp.Ref, o: sp.Ref, seen: sp.Ref, send_sem: sp.DmaSemaphore, recv_sems: Any) -> None:
         here = jax.lax.axis_index(key)
 
         def send(slot: int, step: int) -> None:
             there = {key: jax.lax.rem(here + np.int32(step), np.int32(size))}
-            sp.async_remote_copy(x, o.at[slot], sent, came.at[slot], there)
+            sp.async_remote_copy(x, o.at[slot], send_sem, recv_sems.at[slot], there)
 
         def receive(slot: int) -> None:
-            sp.wait_bytes(came.at[slot], o.at[slot])
+            sp.wait_bytes(recv_sems.at[slot], o.at[slot])
             seen[...] = o[slot]
 
         for barrier in kernel.barriers:
@@ -72,7 +72,7 @@ def call_of(kernel: Kernel, mesh: Mesh) -> Callable[..., Any]:
                 pl.when(kernel.all_send or here == 0)(functools.partial(send, slot, step))
             for slot, step in enumerate(steps):
                 pl.when(kernel.all_send or here == step)(functools.partial(receive, slot))
-                pl.when(kernel.all_send or here == 0)(lambda: sp.wait_bytes(sent, x))
+                pl.when(kernel.all_send or here == 0)(lambda: sp.wait_bytes(send_sem, x))
 
     vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
     return sp.pallas_call(
@@ -250,7 +250,7 @@ def all_to_all(size: int) -> Barrier:
     return lambda: exchange(sp.get_barrier_semaphore(), size, range(1, size), size - 1)
 
 
-def nobody_meets() -> None:
+def no_barrier_at_all() -> None:
     barrier = sp.get_barrier_semaphore()
     sp.signal(barrier)
     sp.wait(barrier)
@@ -284,7 +284,7 @@ def test_one_round_by_hand_twice_in_a_kernel(size: int) -> None:
 
 @pytest.mark.parametrize("size", range(2, 10))
 def test_no_barrier(size: int) -> None:
-    finds_race({"x": size}, Kernel([nobody_meets], ("x",), [1]), calls=1)
+    finds_race({"x": size}, Kernel([no_barrier_at_all], ("x",), [1]), calls=1)
 
 
 @pytest.mark.parametrize("size", [3, 4, 9])

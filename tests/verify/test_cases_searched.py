@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import pytest
 
-from safepallas import verify
-from safepallas._verify.program import Event, FindingKind, Program, Signal, Start, Wait
+from safepallas._verify.diagnostics.finding import FindingKind
+from safepallas._verify.program import Event, Program, Signal, Start, Wait
 
 from .search import search
-from .test_cases import CASES, load
+from .test_cases import CASES, Case, judge
 
 STATES = 60_000
 # Too many copies are under way at once to visit every state: the search ends where it goes wrong.
@@ -53,15 +52,13 @@ def scaled(program: Program) -> Program:
     return dataclasses.replace(program, cores=cores)
 
 
-@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
-def test_the_search_agrees(path: Path) -> None:
-    module = load(path)
-    fn, args = module.build(module.CASE["devices"][0])
-    report = verify(fn, *args, calls=1)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_search_agrees(case: Case) -> None:
+    report = judge(case, case.form.devices[0])
     if report.program is None:
-        assert module.CASE["expect"] == "out_of_range"  # found before there is a program
+        assert case.form.expect == "out-of-range"  # found before there is a program
         return
-    first = path.stem in TOO_LARGE
+    first = case.name in TOO_LARGE
     truth = search(scaled(report.program), STATES, prompt=True, first=first)
     kinds = {finding.kind for finding in report.findings}
     assert (report.verdict == "safe") == truth.is_safe

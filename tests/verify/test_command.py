@@ -206,8 +206,8 @@ def test_help(capsys: Capture) -> None:
         main(["verify", "--help"])
     assert exit_.value.code == 0
     out = capsys.readouterr().out
-    for words in ("--devices", "--perfetto FILE", "--svg FILE", "--calls", "exit codes: 0 safe"):
-        assert words in out
+    for text in ("--devices", "--perfetto FILE", "--svg FILE", "--calls", "exit codes: 0 safe"):
+        assert text in out
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 from safepallas import verify
-from safepallas._verify.program import Finding, Start
+from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.program import Start
 from safepallas.verification import Report
 
 from .on_cores import finds, undecided

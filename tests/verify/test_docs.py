@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from safepallas._verify.program import FindingKind
+from safepallas._verify.diagnostics.finding import FindingKind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
 

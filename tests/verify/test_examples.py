@@ -1,6 +1,6 @@
 """Every example of docs/examples is safe, and a small mistake in it is found.
 
-Each example is looked at on 2, 4 and 8 devices, or once where it runs on one. The mistakes show
+Each example is verified on 2, 4 and 8 devices, or once where it runs on one. The mistakes show
 that the verdict is more than a habit: a line changed, and the report names that protocol's fault.
 """
 
@@ -153,7 +153,7 @@ MISTAKES = [
     ),
     Mistake(
         "ring_all_reduce",
-        "nobody meets",
+        "no barrier",
         "    sp.wait(barrier, 2)",
         "    pass",
         2,
@@ -180,7 +180,7 @@ MISTAKES = [
     ),
     Mistake(
         "moe_all_to_all",
-        "nobody meets",
+        "no barrier",
         'sp.barrier_all("x")',
         NO_BARRIER,
         2,
@@ -198,7 +198,7 @@ MISTAKES = [
     ),
     Mistake(
         "start_done",
-        "nobody meets",
+        "no barrier",
         'sp.barrier_neighbors("x")',
         NO_BARRIER,
         2,
@@ -207,8 +207,8 @@ MISTAKES = [
     ),
     Mistake(
         "start_done",
-        "not waited for what was sent",
-        "    sp.wait_bytes(flight.sent, w)",
+        "the send is not waited for",
+        "    sp.wait_bytes(flight.send, w)",
         "    pass",
         2,
         {"leak"},

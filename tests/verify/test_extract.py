@@ -16,19 +16,18 @@ from jax.sharding import PartitionSpec as P
 
 from safepallas._jax.operations import Other
 from safepallas._jax.reader import Operation
+from safepallas._verify.diagnostics.finding import FindingKind, WrongError
 from safepallas._verify.extract.core import Core, Mesh, Shared
 from safepallas._verify.extract.interpreter import Compiler, run_alone
 from safepallas._verify.extract.source import RULES, Source, trace
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import (
     Access,
-    FindingKind,
     Program,
     Signal,
     Start,
     UndecidedError,
     Wait,
-    WrongError,
 )
 from safepallas._verify.program import Line as SourceLine
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ import jax
 import pytest
 
 import safepallas as sp
-from safepallas._verify.program import Finding, FindingKind, Line, UndecidedError
+from safepallas._verify.diagnostics.details import Stated
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
+from safepallas._verify.diagnostics.naming import Names, count, short_paths
+from safepallas._verify.program import Line, Region, UndecidedError, Where
 from safepallas._verify.report import picture
-from safepallas._verify.report.names import count, event_words, mesh_words, short_paths, short_place
 from safepallas._verify.report.report import Report
 
 from . import drawn
@@ -23,7 +27,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 SAFE = """\
 safe: ring on 4 devices (x=4).
 
-Looked at: 4 cores, 1 kernel call, 40 events, 4 copies, 12 waits, 8 signals.
+Analysed: 4 cores, 1 kernel call, 40 events, 4 copies, 12 waits, 8 signals, 8 accesses.
 Assumed:
 - 4 devices, x=4
 - no values were needed
@@ -33,11 +37,11 @@ RACE = """\
 unsafe: two <copies> on one device: 1 finding.
 
 1. race at ring.py:34 (and line 31)
-   the read of va at ring.py:34 may come before the copy of a_ref to va, begun at ring.py:31, has
-   written it: the wait at ring.py:33 is satisfied by any 4,096 bytes of the copies that share sem.
-   Give each copy a semaphore of its own.
+   The device may read `va` at ring.py:34 before the copy started at ring.py:31 has written it:
+   there is no happens-before order. Wait for that copy before, on a semaphore that no other copy
+   adds to in the meantime.
 
-Looked at: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits.
+Analysed: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits, 4 accesses, 1 exact run.
 Assumed:
 - one device
 {traced}"""
@@ -47,7 +51,7 @@ undecided: ring on 2 devices (x=2).
 
 Undecided at ring.py:16: the value of n is not known. Nothing is claimed.
 
-Looked at: 2 cores, 1 kernel call.
+Analysed: 2 cores, 1 kernel call.
 Assumed:
 - 2 devices, x=2
 - no values were needed
@@ -81,9 +85,8 @@ def test_only_safe_does_not_raise() -> None:
 
 def test_findings_beside_undecided() -> None:
     """What was found stands; that there may be more is said."""
-    finding = Finding(
-        FindingKind.OUT_OF_RANGE, "index 2 of 2.", (drawn.at(3), drawn.at(4), Line("other.py", 5))
-    )
+    lines = drawn.at(3), drawn.at(4), Line("other.py", 5)
+    finding = Finding(FindingKind.OUT_OF_RANGE, lines, Stated("index 2 of 2."))
     report = Report("unsafe", [finding], undecided=UndecidedError("the limit was reached"))
     assert str(report) == (
         "unsafe.\n\n1. out of range at ring.py:3 (and line 4, other.py:5)\n   index 2 of 2.\n\n"
@@ -93,25 +96,52 @@ def test_findings_beside_undecided() -> None:
 
 def test_every_kind_has_a_name() -> None:
     for kind in FindingKind:
-        report = Report("unsafe", [Finding(kind, "It is wrong.", (Line("a.py", 1),))])
+        report = Report("unsafe", [Finding(kind, (Line("a.py", 1),), Stated("It is wrong."))])
         assert re.search(r"^1\. [a-z' ]+ at a\.py:1$", str(report), re.M)
+
+
+LEAK = Finding(FindingKind.LEAK, (), Stated("It is left at 1."))
 
 
 @pytest.mark.parametrize(
     ("verdict", "findings", "why"),
     [
-        ("safe", [Finding(FindingKind.LEAK, "", ())], None),
+        ("safe", [LEAK], None),
         ("safe", [], UndecidedError("unknown")),
         ("unsafe", [], None),
         ("undecided", [], None),
-        ("undecided", [Finding(FindingKind.LEAK, "", ())], UndecidedError("unknown")),
+        ("undecided", [LEAK], UndecidedError("unknown")),
+        ("unknown", [], None),
     ],
 )
 def test_a_verdict_must_agree_with_its_reasons(
     verdict: Any, findings: list[Finding], why: UndecidedError | None
 ) -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match=verdict):
         Report(verdict, findings, undecided=why)
+
+
+def test_a_verdict_is_checked_under_python_o() -> None:
+    """The same in an interpreter that drops `assert`."""
+    code = """
+from safepallas._verify.diagnostics.details import Stated
+from safepallas.verification import Finding, FindingKind, Report
+assert not __debug__, "-O was not given"
+leak = Finding(FindingKind.LEAK, (), Stated("It is left at 1."))
+for verdict, findings in ("safe", [leak]), ("unsafe", []), ("undecided", []):
+    try:
+        Report(verdict, findings)
+    except ValueError as error:
+        print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "'safe' does not go with 1 findings",
+        "'unsafe' does not go with 0 findings",
+        "'undecided' needs a reason",
+    ], done.stderr
 
 
 # Names.
@@ -119,20 +149,29 @@ def test_a_verdict_must_agree_with_its_reasons(
 
 def test_names() -> None:
     program = drawn.ring(3)
-    assert [event_words(program, 0, event) for event in program.cores[0]] == [
+    names = Names(program)
+    assert [names.event(0, event) for event in program.cores[0]] == [
         "enter ring",
-        "signal barrier of x=2 +1",
-        "signal barrier of x=1 +1",
-        "wait barrier for 2",
-        "copy x_ref to o_ref[1] of x=1",
+        "signal barrier semaphore of device x=2 +1",
+        "signal barrier semaphore of device x=1 +1",
+        "wait barrier semaphore for 2",
+        "copy x_ref to o_ref[1] of device x=1",
         "wait send_sems[0] for 4,096",
         "wait recv_sems[0] for 4,096",
         "read o_ref[1]",
         "write x_ref",
         "leave ring",
     ]
-    assert short_place(program, 2) == "x=2"
-    assert mesh_words(program) == "3 devices (x=3)"
+    # What is whole is left out, at the end as well; every other row of all is not whole.
+    boxes = [(), ()], [(0, 0), (9, 128)], [(0, 0), (9, 128), (2, 1)], [(0, 64), (9, 128)]
+    assert [names.region(Region(0, drawn.OUT, *box)) for box in boxes] == [
+        "o_ref",
+        "o_ref",
+        "o_ref[0:9:2]",
+        "o_ref[:, 64:128]",
+    ]
+    assert names.core(2) == "device x=2"
+    assert names.mesh() == "3 devices (x=3)"
     assert [count(1, "copy"), count(2, "copy"), count(1200, "wait")] == [
         "1 copy",
         "2 copies",
@@ -146,7 +185,9 @@ def test_paths_are_short_where_that_is_clear() -> None:
     text = "/a/b/ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
     short = "ring.py:1 /a/b/util.py:2 /a/util.py:3 <unknown>:0"
     assert short_paths(text, lines) == short
-    finding = Finding(FindingKind.LEAK, "See /a/b/ring.py:1.", (lines[3], lines[0], lines[0]))
+    finding = Finding(
+        FindingKind.LEAK, (lines[3], lines[0], lines[0]), Stated("See /a/b/ring.py:1.")
+    )
     assert str(Report("unsafe", [finding])) == (
         "unsafe.\n\n1. leak at /a/b/ring.py:1\n   See ring.py:1."
     )
@@ -173,14 +214,14 @@ def shown(root: ElementTree.Element, color: str) -> list[str]:
 
 def test_a_picture_shows_every_core_and_event(tmp_path: Path) -> None:
     root = svg(drawn.safe_ring(3), tmp_path)
-    words = " ".join(texts(root))
+    text = " ".join(texts(root))
     for core in range(3):
-        assert f"x={core}" in texts(root)
-    for expected in ("ring on 3 devices (x=3): safe", "x=2"):
+        assert f"device x={core}" in texts(root)
+    for expected in ("ring on 3 devices (x=3): safe", "device x=2"):
         assert expected in texts(root)
     assert "one of its schedules; numbers in front are lines of ring.py" in texts(root)
-    assert words.count("16 wait recv_sems[0] for 4,096") == 3
-    assert words.count("15 copy x_ref to o_ref[1] of x=1") == 1
+    assert text.count("16 wait recv_sems[0] for 4,096") == 3
+    assert text.count("15 copy x_ref to o_ref[1] of device x=1") == 1
     # An arrow, of two paths, for each of 3 copies and 6 signals, and two in the legend.
     assert len(list(root.iter(f"{SVG}path"))) == 2 * (3 + 6 + 2)
 
@@ -217,11 +258,11 @@ def test_a_picture_marks_findings_and_says_them(tmp_path: Path) -> None:
     assert any("a schedule that shows finding 1" in text for text in texts(root))
 
 
-def test_a_picture_shows_who_waits_for_ever(tmp_path: Path) -> None:
+def test_a_picture_shows_who_never_goes_on(tmp_path: Path) -> None:
     root = svg(drawn.blocked_ring(3), tmp_path)
     red = shown(root, picture.RED)
-    assert red.count("16 wait recv_sems[0] for 8,192, for ever") == 2
-    assert red.count("16 (1) wait recv_sems[0] for 8,192, for ever") == 1
+    assert red.count("16 wait recv_sems[0] for 8,192, never ends") == 2
+    assert red.count("16 (1) wait recv_sems[0] for 8,192, never ends") == 1
 
 
 def test_of_a_long_protocol_a_part_is_drawn(tmp_path: Path) -> None:
@@ -233,8 +274,8 @@ def test_of_a_long_protocol_a_part_is_drawn(tmp_path: Path) -> None:
 
 def test_of_a_long_protocol_the_part_with_the_finding_is_drawn(tmp_path: Path) -> None:
     report = drawn.safe_ring(2, steps=100)
-    last = drawn.Where(0, len(report.program.cores[0]) - 2)  # type: ignore[union-attr]
-    finding = Finding(FindingKind.RACE, "A race.", (drawn.at(18),), (last,))
+    last = Where(0, len(report.program.cores[0]) - 2)  # type: ignore[union-attr]
+    finding = Finding(FindingKind.RACE, (drawn.at(18),), Stated("A race."), (last,))
     root = svg(Report("unsafe", [finding], report.program, report.analysis), tmp_path)
     assert "18 (1) write x_ref" in shown(root, picture.RED)
     assert not any("12 signal" in text for text in texts(root))

@@ -18,7 +18,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType
 
 from safepallas import verify
-from safepallas._verify.program import Finding
+from safepallas._verify.diagnostics.finding import Finding
 from safepallas.verification import Report
 
 from ..loading import load
@@ -82,7 +82,7 @@ def test_the_steps_of_all_gather_share_a_receive_semaphore(devices: int) -> None
         report = gather(devices, calls)
         assert [finding.kind.value for finding in report.findings] == ["race", "race"]
         for finding, direction in zip(report.findings, ("right_dma", "left_dma"), strict=True):
-            assert finding.witness
+            assert finding.schedule
             assert "`o_ref[" in finding.text
             assert finding.lines
             for file, text in pointed(finding):

@@ -118,7 +118,7 @@ def test_all_share_hbm() -> None:
 
     finds(judge(lambda: build(number), ROWS), set())
     report = finds(judge(lambda: build(subcore), ROWS), {"race"})
-    assert "`o[1, 0:128]` of the device before the copy" in report.findings[0].text
+    assert "`o[1]` of the device before the copy" in report.findings[0].text
 
 
 def both(body_of_vector: Any, body_of_scalar: Any, *scratch: Any) -> Any:
@@ -306,7 +306,7 @@ def test_names_are_the_same_in_the_second_reading() -> None:
     call = judge(lambda: kernel_of(vector(), SHARED, OWN, DMA, out=out)(body), ROWS, numbers)
     report = finds(call, {"race"}, searched=False)
     texts = " ".join(finding.text for finding in report.findings)
-    assert "`o[0:32]` of the device" in texts
+    assert "`o` of the device" in texts
     assert "of SparseCore core=0 before" in texts
 
 
@@ -366,7 +366,7 @@ def test_the_indices_of_a_gather_are_read_too(early: bool) -> None:
     call = judge(lambda: kernel_of(vector(), *scratch)(body), table, numbers)
     report = finds(call, {"race"} if early else set(), searched=False)
     if early:
-        assert "may write `names[0:16]`" in report.findings[0].text
+        assert "may write `names`" in report.findings[0].text
         assert "has read it" in report.findings[0].text
 
 

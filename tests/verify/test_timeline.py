@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from safepallas._verify.analysis.analyse import Analysis
+from safepallas._verify.diagnostics.details import Stated
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
 from safepallas._verify.program import (
     Allocate,
     Enter,
-    Finding,
-    FindingKind,
     Leave,
     Program,
     Region,
@@ -34,6 +35,39 @@ from . import drawn
 # Logical time.
 
 
+def greedy(program: Program) -> list[Step]:
+    """One schedule, each core in turn, copies as soon as they are begun."""
+    order: list[Step] = []
+    value: dict[Semaphore, int] = {}
+    done = [0] * len(program.cores)
+    moved = True
+    while moved:
+        moved = False
+        for core, events in enumerate(program.cores):
+            if done[core] == len(events):
+                continue
+            here, event = done[core], events[done[core]]
+            if isinstance(event, Wait):
+                if value.get(event.semaphore, 0) < event.amount:
+                    continue
+                value[event.semaphore] -= event.amount
+            if isinstance(event, Enter) and event.barrier:
+                others = zip(program.cores, done, strict=True)
+                if any(i < here for _, i in others):
+                    continue
+            order.append(Step(core, here))
+            if isinstance(event, Signal):
+                value[event.semaphore] = value.get(event.semaphore, 0) + event.amount
+            if isinstance(event, Start):
+                for part, semaphore in ("read", event.send), ("write", event.recv):
+                    order.append(Step(core, here, part))
+                    if semaphore is not None:
+                        value[semaphore] = value.get(semaphore, 0) + event.amount
+            done[core] += 1
+            moved = True
+    return order
+
+
 def check(program: Program, order: list[Step], timeline: Timeline) -> None:
     """What holds of every timeline."""
     for core, moments in enumerate(timeline.moments):
@@ -51,7 +85,7 @@ def check(program: Program, order: list[Step], timeline: Timeline) -> None:
 @pytest.mark.parametrize("cores", [2, 3, 8])
 def test_cores_run_side_by_side(cores: int) -> None:
     program = drawn.ring(cores)
-    order = drawn.greedy(program)
+    order = greedy(program)
     timeline = lay_out(program, order)
     check(program, order, timeline)
     assert not timeline.blocked
@@ -85,7 +119,7 @@ def test_a_wait_takes_no_more_than_it_asks_for() -> None:
     assert timeline.moments[0] == [(0, 1), (2, 2), (3, 3)]
 
 
-def test_all_enter_together_behind_the_barrier_of_a_call() -> None:
+def test_all_enter_at_once_behind_the_barrier_of_a_call() -> None:
     line = drawn.at(1)
     sem = Semaphore(1, 1)
     early = [Enter(0, True, line), Leave(0, line)]
@@ -101,7 +135,7 @@ def test_all_enter_together_behind_the_barrier_of_a_call() -> None:
 def test_a_copy_is_in_flight_from_its_start_to_its_end() -> None:
     report = drawn.racing()
     assert report.program is not None
-    timeline = lay_out(report.program, drawn.greedy(report.program))
+    timeline = lay_out(report.program, greedy(report.program))
     assert timeline.flights == {(0, 1): (1, 4), (0, 2): (2, 5)}
 
 
@@ -117,17 +151,28 @@ def test_what_is_held_back_comes_late() -> None:
     assert len(timeline.moments[0]) == len(report.program.cores[0])
 
 
+def test_a_late_copy_is_read_before_it_is_written() -> None:
+    report = drawn.racing()
+    assert report.program is not None
+    ends = [Step(0, 1, "read"), Step(0, 1, "write")]
+    order = [step for step in greedy(report.program) if step not in ends] + ends
+    timeline = lay_out(report.program, order, late=ends[0])
+    assert timeline.flights[Where(0, 1)].end == timeline.moments[0][-1].end + 2
+
+
 def test_a_copy_that_comes_too_early_comes_before_what_is_held_back() -> None:
     """Device 0 writes to device 1 before that has entered: the whole copy comes before it."""
     program = drawn.ring(2)
     start, entry = Where(0, 4), Where(1, 0)
     signals = [Step(0, i) for i in range(3)]
-    witness = [*signals, Step(*start)]  # as if there were no barrier
-    finding = Finding(FindingKind.RACE, "Too early.", (drawn.at(15),), (start, entry), witness)
-    order, late = complete(program, finding, drawn.greedy(program))
+    schedule = [*signals, Step(*start)]  # as if there were no barrier
+    finding = Finding(
+        FindingKind.RACE, (drawn.at(15),), Stated("Too early."), (start, entry), schedule
+    )
+    order, late = complete(program, finding, greedy(program))
     assert late == Step(1, 0)
     assert order[4:7] == [Step(0, 4, "read"), Step(0, 4, "write"), Step(1, 0)]
-    assert sorted(order) == sorted(drawn.greedy(program))
+    assert sorted(order) == sorted(greedy(program))
     timeline = lay_out(program, order, late)
     written = timeline.flights[start].end
     assert written is not None
@@ -136,7 +181,7 @@ def test_a_copy_that_comes_too_early_comes_before_what_is_held_back() -> None:
 
 def test_a_blocked_core_is_known() -> None:
     program = drawn.ring(3, wait_for=2 * drawn.BYTES)
-    timeline = lay_out(program, drawn.greedy(program))
+    timeline = lay_out(program, greedy(program))
     assert set(timeline.blocked) == {0, 1, 2}
     assert [len(moments) for moments in timeline.moments] == [6, 6, 6]
     assert all(since < timeline.length for since in timeline.blocked.values())
@@ -226,7 +271,7 @@ REPORTS = {
     "three steps": lambda: drawn.safe_ring(4, 3),
     "deadlock": lambda: drawn.blocked_ring(3),
     "more than a picture shows": lambda: drawn.safe_ring(12),
-    "scopes and copies for ever": lambda: scopes(),
+    "scopes and copies that never end": lambda: scopes(),
 }
 
 
@@ -254,8 +299,8 @@ def scopes() -> Report:
     )
     order = [*map(Step, [0] * 4, range(4)), Step(0, 2, "read"), Step(0, 2, "write")]
     order += [Step(0, 4), Step(0, 5), Step(0, 6)]
-    finding = Finding(FindingKind.UNAWAITED_COPY, "Nobody waits.", (line,), (Where(0, 3),))
-    return Report("unsafe", [finding], program, drawn.Schedule(order, {}))
+    finding = Finding(FindingKind.UNAWAITED_COPY, (line,), Stated("Nobody waits."), (Where(0, 3),))
+    return Report("unsafe", [finding], program, Analysis([finding], order, {}))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -279,7 +324,7 @@ def test_a_trace_has_an_arrow_for_each_copy_and_signal_between_cores(tmp_path: P
     arrows = Counter(event["cat"] for event in events if event["ph"] == "s")
     assert arrows == {"copy": 8, "signal": 8}
     threads = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
-    assert threads == [f"x={i}{what}" for i in range(4) for what in ("", " copies")]
+    assert threads == [f"device x={i}{what}" for i in range(4) for what in ("", " copies")]
     assert Counter(e["cat"] for e in events if e["ph"] == "X") == {
         "call": 4 + 4 + 4,  # the call itself, with its first and its last event in it
         "signal": 8,
@@ -290,7 +335,7 @@ def test_a_trace_has_an_arrow_for_each_copy_and_signal_between_cores(tmp_path: P
     }
 
 
-def test_copies_in_flight_together_have_threads_of_their_own(tmp_path: Path) -> None:
+def test_copies_in_flight_at_once_have_threads_of_their_own(tmp_path: Path) -> None:
     events = trace_of(drawn.racing(), tmp_path)["traceEvents"]
     threads = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
     assert threads == ["device", "device copies", "device copies"]
@@ -315,8 +360,8 @@ def test_what_no_wait_takes_arrives_all_the_same(tmp_path: Path) -> None:
         for e in events
         if e["name"] == "thread_name" and e["tid"] == arrival["tid"]
     )
-    assert thread == "x=1 arrivals"
+    assert thread == "device x=1 arrivals"
     assert any(
-        e["name"] == "[never ends] [unawaited-copy] copy allocation 5 to allocation 5 of x=1"
+        e["name"] == "[never ends] [unawaited-copy] copy allocation 5 to allocation 5 of device x=1"
         for e in events
     )

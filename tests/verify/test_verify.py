@@ -86,24 +86,26 @@ def test_counts_that_come_from_peers_are_followed() -> None:
 
 def test_a_peer_that_announces_too_little() -> None:
     def kernel(x: Any, o: Any, mine: Any, theirs: Any, go: Any, *sems: Any) -> None:
-        told, came, sent, data = sems
+        told, counted, send_sem, recv_sem = sems
         me = lax.axis_index("x")
         other = {"x": 1 - me}
         mine[0] = 3 - me  # device 0 announces 3 copies, device 1 announces 2
-        number = pltpu.make_async_remote_copy(mine, theirs, told, came, device_id=other)
+        number = pltpu.make_async_remote_copy(mine, theirs, told, counted, device_id=other)
         number.start()
         number.wait()
 
         def send(i: Any, c: Any) -> Any:
-            pltpu.make_async_remote_copy(x.at[i], o.at[i], sent, data, device_id=other).start()
+            pltpu.make_async_remote_copy(
+                x.at[i], o.at[i], send_sem, recv_sem, device_id=other
+            ).start()
             return c
 
         def wait(i: Any, c: Any) -> Any:
-            pltpu.make_async_copy(x.at[i], x.at[i], sent).wait()
+            pltpu.make_async_copy(x.at[i], x.at[i], send_sem).wait()
             return c
 
         def take(i: Any, c: Any) -> Any:
-            pltpu.make_async_copy(o.at[i], o.at[i], data).wait()
+            pltpu.make_async_copy(o.at[i], o.at[i], recv_sem).wait()
             return c
 
         lax.fori_loop(0, 3, send, 0)
@@ -400,7 +402,7 @@ def test_an_output_in_place_of_an_input_is_the_same_buffer() -> None:
 
 @pytest.mark.parametrize("form", ["loop", "scan", "view"])
 def test_a_buffer_under_another_name_is_still_that_buffer(form: str) -> None:
-    """What no copy can touch is not written down, so names must not hide a copy."""
+    """What no copy can access is not written down, so names must not hide a copy."""
 
     def another(block: Any) -> Any:
         if form == "scan":

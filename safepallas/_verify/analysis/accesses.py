@@ -1,32 +1,18 @@
-"""Who touches which memory, accesses of cores and both ends of copies, and which of them meet."""
+"""Who accesses which memory, cores by themselves and by copies, and which accesses overlap."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from safepallas._verify.analysis.semaphore_machine import Run
-from safepallas._verify.program import Access, Line, Program, Region, Start, Step, Where
+from safepallas._verify.diagnostics.details import MemoryAccess
+from safepallas._verify.program import Access, Program, Region, Start, Step, Where
 
 
-class Touch(NamedTuple):
-    """A read or a write of a region, from the moment it may begin to the moment it is over."""
-
-    region: Region
-    is_write: bool
-    begin: Where
-    end: Step
-    line: Line
-
-    @property
-    def is_copy(self) -> bool:
-        return self.end.part != ""
-
-
-def touches(program: Program, run: Run) -> list[Touch]:
-    """All touches that happen, in the order of the run, a copy at its start."""
-    found: list[Touch] = []
+def memory_accesses(program: Program, run: Run) -> list[MemoryAccess]:
+    """All accesses that happen, in the order of the run, a copy at its start."""
+    found: list[MemoryAccess] = []
     cores = program.cores
     for step in run.order:
         core, at, part = step
@@ -35,27 +21,27 @@ def touches(program: Program, run: Run) -> list[Touch]:
         event = cores[core][at]
         if isinstance(event, Access):
             where = Where(core, at)
-            found.append(Touch(event.region, event.is_write, where, step, event.line))
+            found.append(MemoryAccess(event.region, event.is_write, where, step, event.line))
         elif isinstance(event, Start):
             where = Where(core, at)
             read, write = Step(core, at, "read"), Step(core, at, "write")
-            found.append(Touch(event.source, False, where, read, event.line))
-            found.append(Touch(event.target, True, where, write, event.line))
+            found.append(MemoryAccess(event.source, False, where, read, event.line))
+            found.append(MemoryAccess(event.target, True, where, write, event.line))
             for indices in event.indices:
-                found.append(Touch(indices, False, where, read, event.line))
+                found.append(MemoryAccess(indices, False, where, read, event.line))
     return found
 
 
-def by_buffer(found: list[Touch]) -> Iterator[list[Touch]]:
-    """The touches of each buffer of each core, leaving out buffers that cannot race."""
-    buffers: dict[tuple[int, int], list[Touch]] = defaultdict(list)
-    for touch in found:
-        buffers[touch.region.core, touch.region.allocation].append(touch)
+def by_buffer(found: list[MemoryAccess]) -> Iterator[list[MemoryAccess]]:
+    """The accesses to each buffer of each core, leaving out buffers that cannot race."""
+    buffers: dict[tuple[int, int], list[MemoryAccess]] = defaultdict(list)
+    for access in found:
+        buffers[access.region.core, access.region.allocation].append(access)
     for key in sorted(buffers):
         group = buffers[key]
-        writes = any(touch.is_write for touch in group)
+        writes = any(access.is_write for access in group)
         # What one core does by itself is in order.
-        alone = all(not touch.is_copy and touch.begin.core == key[0] for touch in group)
+        alone = all(not access.is_copy and access.begin.core == key[0] for access in group)
         if writes and not alone:
             yield group
 
@@ -67,7 +53,7 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
     side by side, costs little more than the sorting.
     """
     distinct = sorted(set(regions))
-    meets: dict[Region, list[Region]] = {region: [] for region in distinct}
+    overlapping: dict[Region, list[Region]] = {region: [] for region in distinct}
     ranks: dict[int, list[Region]] = defaultdict(list)
     for region in distinct:
         ranks[len(region.low)].append(region)
@@ -75,23 +61,23 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
         for other, members in ranks.items():
             if other != rank:  # boxes of another rank are not understood: all of the buffer
                 for region in group:
-                    meets[region].extend(members)
+                    overlapping[region].extend(members)
         if rank == 0:
             for region in group:
-                meets[region].extend(group)
+                overlapping[region].extend(group)
             continue
         axis = max(range(rank), key=lambda d: len({region.low[d] for region in group}))
         ordered = sorted(group, key=lambda region: region.low[axis])
         for i, region in enumerate(ordered):
             if region.overlaps(region):  # not empty
-                meets[region].append(region)
+                overlapping[region].append(region)
             for j in range(i + 1, len(ordered)):
                 if ordered[j].low[axis] >= region.high[axis]:
                     break
                 if region.overlaps(ordered[j]):
-                    meets[region].append(ordered[j])
-                    meets[ordered[j]].append(region)
-    return meets
+                    overlapping[region].append(ordered[j])
+                    overlapping[ordered[j]].append(region)
+    return overlapping
 
 
 def covers(outer: Region, inner: Region) -> bool:

@@ -6,16 +6,15 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
-from safepallas._verify.analysis.accesses import touches
-from safepallas._verify.analysis.budget import RUNS, Budget
+from safepallas._verify.analysis.accesses import memory_accesses
 from safepallas._verify.analysis.deadlocks_and_leaks import deadlocks, leaks, place_in_order
-from safepallas._verify.analysis.happens_before import Ordering
-from safepallas._verify.analysis.lifetimes import owners
+from safepallas._verify.analysis.happens_before import RUNS, Budget, Ordering
+from safepallas._verify.analysis.lifetimes import lifetime_violations
 from safepallas._verify.analysis.races import races
-from safepallas._verify.analysis.semaphore_machine import build, schedule
+from safepallas._verify.analysis.semaphore_machine import number_program, schedule
+from safepallas._verify.diagnostics.finding import Finding
 from safepallas._verify.program import (
     Access,
-    Finding,
     Program,
     Signal,
     Start,
@@ -23,9 +22,8 @@ from safepallas._verify.program import (
     UndecidedError,
     Wait,
 )
-from safepallas._verify.report.text import Words
 
-# The most events of all devices shared_by: about 1 GiB.
+# The most events of all devices taken as one: about 1 GiB.
 LIMIT = 2_000_000
 
 
@@ -60,31 +58,33 @@ def analyse(
         program: all events, core by core.
         limit: the most events that the program may have.
         tell: called now and then with what is being done.
-        runs: how many times `limit` the events of all runs together may be. One run is needed for
+        runs: how many times `limit` all runs may take in events. One run is needed for
             deadlocks and leaks, and one for each access that the quick rule for races leaves open.
 
     Raises:
         UndecidedError: the limit was reached, and nothing wrong was found before.
     """
-    net = build(program)
-    if net.events > limit:
-        raise UndecidedError(f"The program has {net.events:,} events: more than `limit={limit:,}`.")
-    words, budget = Words(program), Budget(limit, tell, runs)
-    tell(f"deadlocks and leaks, events: {net.events:,}")
-    budget.spend(net.events)
-    run = schedule(net)
+    numbered = number_program(program)
+    if numbered.events > limit:
+        raise UndecidedError(
+            f"The program has {numbered.events:,} events: more than `limit={limit:,}`."
+        )
+    budget = Budget(limit, tell, runs)
+    tell(f"deadlocks and leaks, events: {numbered.events:,}")
+    budget.spend(numbered.events)
+    run = schedule(numbered)
     counts: Counter[type] = Counter()
     for events in program.cores:
         counts.update(map(type, events))
-    found, leaking = leaks(net, run, words)
-    found += deadlocks(net, run, words)
-    found.sort(key=lambda finding: place_in_order(net, finding))
+    found, leaking = leaks(numbered, run)
+    found += deadlocks(numbered, run)
+    found.sort(key=lambda finding: place_in_order(numbered, finding))
     try:
-        ordering = Ordering(net, run, budget)
-        met = touches(program, run)
-        found += races(net, run, met, ordering, words, budget)
-        tell(f"lifetimes of memory, accesses: {len(met):,}")
-        found += owners(net, run, met, ordering, words, leaking)
+        ordering = Ordering(numbered, run, budget)
+        accesses = memory_accesses(program, run)
+        found += races(numbered, run, accesses, ordering, budget)
+        tell(f"lifetimes of memory, accesses: {len(accesses):,}")
+        found += lifetime_violations(numbered, run, accesses, ordering, leaking)
     except UndecidedError:
         if not found:
             raise  # else it is not safe, whatever there is besides
@@ -93,7 +93,7 @@ def analyse(
         run.order,
         {
             "cores": len(program.cores),
-            "events": net.events,
+            "events": numbered.events,
             "copies": counts[Start],
             "waits": counts[Wait],
             "signals": counts[Signal],

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from safepallas._verify.analysis.semaphore_machine import ENTER, SIGNAL, START, WAIT, Net, Run
-from safepallas._verify.program import Finding, FindingKind, Leave, Line, Release, Semaphore, Where
-from safepallas._verify.report.text import Blocked, Words
+from safepallas._verify.analysis.semaphore_machine import (
+    ENTER,
+    SIGNAL,
+    START,
+    WAIT,
+    NumberedProgram,
+    Run,
+)
+from safepallas._verify.diagnostics.details import (
+    Blocked,
+    BlockedBarrier,
+    BlockedWait,
+    Deadlock,
+    Leak,
+)
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
+from safepallas._verify.program import Leave, Line, Release, Semaphore, Where
+
+# By number of a semaphore: how much each core adds to it.
+_Amounts: TypeAlias = dict[int, dict[int, int]]
 
 
-def leaks(net: Net, run: Run, words: Words) -> tuple[list[Finding], set[Semaphore]]:
+def leaks(numbered: NumberedProgram, run: Run) -> tuple[list[Finding], set[Semaphore]]:
     """Semaphores above zero where they should be zero: one finding for each source line.
 
     A value at the end of a scope depends on the schedule, as late signals may come after it; what
     all signals and all waits add up to does not, and it is the sum that must be zero.
     """
-    left = [(semaphore, value, end) for semaphore, value, end in _ended(net, run) if value]
+    left = [(semaphore, value, end) for semaphore, value, end in _ended(numbered, run) if value]
     if not left:
         return [], set()
-    givers = _last_givers(net, run)
+    program = numbered.program
+    last_by = _last_to_add(numbered, run)
     by_line: dict[tuple[Line, str], list[tuple[Semaphore, int, Where, Where | None]]] = {}
     for semaphore, value, end in left:
-        last = givers[net.number[semaphore]]
-        line = net.program.cores[last.core][last.at].line
-        key = (line, words.allocation(semaphore))
+        last = last_by[numbered.number[semaphore]]
+        # By name: the same request of a later call is another allocation.
+        allocated = program.allocations.get(semaphore.allocation)
+        name = str(semaphore.allocation) if allocated is None else allocated.name
+        key = program.cores[last.core][last.at].line, "" if semaphore.is_global else name
         by_line.setdefault(key, []).append((semaphore, value, last, end))
     found = []
     for (line, _), group in by_line.items():
@@ -32,38 +53,69 @@ def leaks(net: Net, run: Run, words: Words) -> tuple[list[Finding], set[Semaphor
         semaphore, value, last, end = group[0]
         lines = [line]
         if end is not None:
-            lines.append(net.program.cores[end.core][end.at].line)
-        text = words.leak(net, run, semaphore, value, last, end, len(group) - 1)
+            lines.append(program.cores[end.core][end.at].line)
+        detail = _leak(numbered, run, semaphore, value, last, end, [one[0] for one in group[1:]])
         events = (last,) if end is None else (last, end)
-        found.append(Finding(FindingKind.LEAK, text, tuple(lines), events))
+        found.append(Finding(FindingKind.LEAK, tuple(lines), detail, events, program=program))
     return found, {entry[0] for group in by_line.values() for entry in group}
 
 
-def _last_givers(net: Net, run: Run) -> dict[int, Where]:
+def _leak(
+    numbered: NumberedProgram,
+    run: Run,
+    semaphore: Semaphore,
+    value: int,
+    last: Where,
+    end: Where | None,
+    others: list[Semaphore],
+) -> Leak:
+    number = numbered.number[semaphore]
+    taken = [
+        amount
+        for code, x, amount in numbered.ops[semaphore.core][: run.done[semaphore.core]]
+        if code == WAIT and x == number
+    ]
+    code, x, amount = numbered.ops[last.core][last.at]
+    if code == START:
+        amount = numbered.copies[x].amount
+    return Leak(
+        semaphore,
+        balance=value,
+        taken=sum(taken),
+        waits=len(taken),
+        last=last,
+        last_amount=amount,
+        is_copy=code == START,
+        end=end,
+        others=tuple(others),
+    )
+
+
+def _last_to_add(numbered: NumberedProgram, run: Run) -> dict[int, Where]:
     """By semaphore: the last event of a schedule that adds to it."""
-    givers: dict[int, Where] = {}
+    last: dict[int, Where] = {}
     for core, at, part in run.order:
-        code, x, _ = net.ops[core][at]
+        code, x, _ = numbered.ops[core][at]
         if code == SIGNAL and not part:
-            givers[x] = Where(core, at)
+            last[x] = Where(core, at)
         elif code == START and not part:
-            copy = net.copies[x]
+            copy = numbered.copies[x]
             for number in (copy.send, copy.recv):
-                givers[number] = Where(core, at)
-    return givers
+                last[number] = Where(core, at)
+    return last
 
 
-def _ended(net: Net, run: Run) -> Iterator[tuple[Semaphore, int, Where | None]]:
+def _ended(numbered: NumberedProgram, run: Run) -> Iterator[tuple[Semaphore, int, Where | None]]:
     """Each semaphore whose time is over, what is left on it, and the event that ended it."""
     mine: dict[tuple[int, int], list[Semaphore]] = defaultdict(list)
-    for semaphore in sorted(net.semaphores):
+    for semaphore in sorted(numbered.semaphores):
         mine[semaphore.core, semaphore.allocation].append(semaphore)
     calls: dict[int, list[int]] = defaultdict(list)
-    for number, allocated in net.program.allocations.items():
+    for number, allocated in numbered.program.allocations.items():
         calls[allocated.last_call].append(number)
     told: set[Semaphore] = set()
     for core, at, part in run.order:
-        event = net.program.cores[core][at]
+        event = numbered.program.cores[core][at]
         if part or not (type(event) is Leave or type(event) is Release):
             continue
         ending = calls[event.call] if isinstance(event, Leave) else event.allocations
@@ -71,23 +123,23 @@ def _ended(net: Net, run: Run) -> Iterator[tuple[Semaphore, int, Where | None]]:
             for semaphore in mine.get((core, allocation), ()):
                 if not semaphore.is_global and semaphore not in told:
                     told.add(semaphore)
-                    yield semaphore, run.value[net.number[semaphore]], Where(core, at)
-    for semaphore in sorted(net.semaphores):
-        finished = run.done[semaphore.core] == len(net.ops[semaphore.core])
+                    yield semaphore, run.value[numbered.number[semaphore]], Where(core, at)
+    for semaphore in sorted(numbered.semaphores):
+        finished = run.done[semaphore.core] == len(numbered.ops[semaphore.core])
         if semaphore.is_global and finished:
-            yield semaphore, run.value[net.number[semaphore]], None
+            yield semaphore, run.value[numbered.number[semaphore]], None
 
 
-def deadlocks(net: Net, run: Run, words: Words) -> list[Finding]:
-    """Who waits for whom: one finding for each cause, a wait that cannot end or a cycle."""
-    blocked = _blocked(net, run)
+def deadlocks(numbered: NumberedProgram, run: Run) -> list[Finding]:
+    """Who waits for whom: one finding for each cause, a wait that cannot end or a circular wait."""
+    blocked = _blocked(numbered, run)
     causes: dict[tuple[Line, ...], set[tuple[int, ...]]] = defaultdict(set)
     behind: dict[tuple[Line, ...], list[int]] = defaultdict(list)
     for core in blocked:
         chain = [core]
         while (after := blocked[chain[-1]].waits_for) is not None and after not in chain:
             chain.append(after)
-        # The end of the chain is the cause: a wait that nobody can help, or a circle.
+        # The end of the chain is the cause: a wait that nobody can help, or a cycle.
         cause = chain[-1:] if after is None else chain[chain.index(after) :]
         start = cause.index(min(cause))
         cause = cause[start:] + cause[:start]
@@ -97,90 +149,136 @@ def deadlocks(net: Net, run: Run, words: Words) -> list[Finding]:
             behind[key].append(core)
     found = []
     for key in causes:
-        first, *likewise = sorted(causes[key])
+        first, *others = sorted(causes[key])
         waiting = behind[key]
-        text = words.deadlock([blocked[core] for core in first], len(likewise), len(waiting))
         lines = tuple(dict.fromkeys([*key, *(blocked[core].line for core in waiting)]))
-        events = tuple(Where(core, blocked[core].at) for core in first)
-        found.append(Finding(FindingKind.DEADLOCK, text, lines, events, list(run.order)))
+        cause_of_all = tuple(blocked[core] for core in first)
+        found.append(
+            Finding(
+                FindingKind.DEADLOCK,
+                lines,
+                Deadlock(cause_of_all, tuple(others), tuple(waiting)),
+                tuple(Where(core, blocked[core].at) for core in first),
+                list(run.order),
+                program=numbered.program,
+            )
+        )
     return found
 
 
-def _blocked(net: Net, run: Run) -> dict[int, Blocked]:
+def _blocked(numbered: NumberedProgram, run: Run) -> dict[int, Blocked]:
     """By core that cannot go on: what it waits for, and for whom."""
-    program = net.program
-    stuck = [core for core, done in enumerate(run.done) if done < len(net.ops[core])]
+    stuck = [core for core, done in enumerate(run.done) if done < len(numbered.ops[core])]
     if not stuck:
         return {}
-    coming: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    arriving: dict[int, set[int]] = defaultdict(set)
+    added = _added(numbered, run)
+    pending, arriving = _pending(numbered, run, stuck)
+    at_barrier: dict[int, set[int]] = defaultdict(set)
     for core in stuck:
-        for at in range(run.done[core], len(net.ops[core])):
-            code, x, y = net.ops[core][at]
-            if code == SIGNAL:
-                coming[x][core] += y
-            elif code == START:
-                copy = net.copies[x]
-                coming[copy.send][core] += copy.amount
-                coming[copy.recv][core] += copy.amount
-            elif code == ENTER and at > run.done[core]:
-                arriving[x].add(core)
-
-    given: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for core, at, part in run.order:
-        code, x, y = net.ops[core][at]
-        if code == SIGNAL and not part:
-            given[x][core] += y
-        elif code == START and not part:
-            copy = net.copies[x]
-            given[copy.send][core] += copy.amount
-            given[copy.recv][core] += copy.amount
+        code, x, _ = numbered.ops[core][run.done[core]]
+        if code == ENTER:
+            at_barrier[x].add(core)
     found: dict[int, Blocked] = {}
     for core in stuck:
-        at = run.done[core]
-        code, x, y = net.ops[core][at]
-        line = program.cores[core][at].line
+        code, x, _ = numbered.ops[core][run.done[core]]
         if code == ENTER:
-            here = {c for c in stuck if net.ops[c][run.done[c]][:2] == (ENTER, x)}
-            meeting = net.meetings[x]
-            missing = sorted(set(meeting.among) - here)
-            later = [other for other in missing if other in arriving[x]]
-            never = [other for other in missing if other not in arriving[x]]
-            after = None if never else later[0]
-            found[core] = Blocked(
-                core,
-                at,
-                line,
-                None,
-                len(meeting.among),
-                0,
-                0,
-                after,
-                tuple(never or later),
-                meeting.call,
-                (),
-            )
-            continue
-        assert code == WAIT
-        there, more = run.value[x], coming[x]
-        who = tuple(sorted(other for other in more if other != core))
-        theirs = sum(more[other] for other in who)
-        if there + theirs >= y:
-            after = who[0]
+            found[core] = _blocked_barrier(numbered, run, core, at_barrier[x], arriving[x])
         else:
-            # If all that is still to come would not do, nobody can help.
-            after = core if there + theirs + more[core] >= y else None
-        semaphore, rest = net.semaphores[x], theirs + more[core]
-        gave = tuple(sorted(given[x].items()))
-        found[core] = Blocked(core, at, line, semaphore, y, there, rest, after, who, -1, gave)
+            found[core] = _blocked_wait(numbered, run, core, pending[x], added[x])
     return found
 
 
-def place_in_order(net: Net, finding: Finding) -> tuple[int, int, int, int]:
+def _added(numbered: NumberedProgram, run: Run) -> _Amounts:
+    """What has been added to each semaphore."""
+    added: _Amounts = defaultdict(lambda: defaultdict(int))
+    for core, at, part in run.order:
+        if not part:
+            _add(added, numbered, core, at)
+    return added
+
+
+def _pending(
+    numbered: NumberedProgram, run: Run, stuck: list[int]
+) -> tuple[_Amounts, dict[int, set[int]]]:
+    """What those who are stuck would still add to each semaphore, and to which barriers they go."""
+    pending: _Amounts = defaultdict(lambda: defaultdict(int))
+    arriving: dict[int, set[int]] = defaultdict(set)
+    for core in stuck:
+        for at in range(run.done[core], len(numbered.ops[core])):
+            _add(pending, numbered, core, at)
+            code, x, _ = numbered.ops[core][at]
+            if code == ENTER and at > run.done[core]:
+                arriving[x].add(core)
+    return pending, arriving
+
+
+def _add(amounts: _Amounts, numbered: NumberedProgram, core: int, at: int) -> None:
+    code, x, y = numbered.ops[core][at]
+    if code == SIGNAL:
+        amounts[x][core] += y
+    elif code == START:
+        copy = numbered.copies[x]
+        amounts[copy.send][core] += copy.amount
+        amounts[copy.recv][core] += copy.amount
+
+
+def _blocked_barrier(
+    numbered: NumberedProgram, run: Run, core: int, here: set[int], arriving: set[int]
+) -> BlockedBarrier:
+    at = run.done[core]
+    group = numbered.barriers[numbered.ops[core][at][1]]
+    missing = sorted(set(group.among) - here)
+    later = [other for other in missing if other in arriving]
+    never = [other for other in missing if other not in arriving]
+    return BlockedBarrier(
+        core,
+        at,
+        numbered.program.cores[core][at].line,
+        size=len(group.among),
+        call=group.call,
+        missing=tuple(never or later),
+        waits_for=None if never else later[0],
+    )
+
+
+def _blocked_wait(
+    numbered: NumberedProgram,
+    run: Run,
+    core: int,
+    pending: dict[int, int],
+    added: dict[int, int],
+) -> BlockedWait:
+    at = run.done[core]
+    code, x, amount = numbered.ops[core][at]
+    if code != WAIT:
+        raise TypeError(f"core {core} stops at event {at}, which never blocks")
+    value = run.value[x]
+    helpers = tuple(sorted(other for other in pending if other != core))
+    from_others, own = sum(pending[other] for other in helpers), pending.get(core, 0)
+    waits_for = None
+    if value + from_others >= amount:
+        waits_for = helpers[0]
+    elif value + from_others + own >= amount:
+        waits_for = core  # else all that is still to come would not do: nobody can help
+    return BlockedWait(
+        core,
+        at,
+        numbered.program.cores[core][at].line,
+        numbered.semaphores[x],
+        amount,
+        value,
+        pending=from_others + own,
+        helpers=helpers,
+        waits_for=waits_for,
+        added=tuple(sorted(added.items())),
+    )
+
+
+def place_in_order(numbered: NumberedProgram, finding: Finding) -> tuple[int, int, int, int]:
     """Where a count goes wrong in the program: by call, then by event."""
     where = finding.events[-1] if finding.kind is FindingKind.LEAK else finding.events[0]
-    events = net.program.cores[where.core]
+    events = numbered.program.cores[where.core]
     call = sum(isinstance(event, Leave) for event in events[: where.at])
     if finding.kind is FindingKind.LEAK and len(finding.events) == 1:
-        call = len(net.program.calls)  # the barrier semaphore, after the last call
+        call = len(numbered.program.calls)  # the barrier semaphore, after the last call
     return call, int(finding.kind is FindingKind.LEAK), where.at, where.core

@@ -1,48 +1,82 @@
 """What comes before what in every schedule: a quick rule, and an exact test for the rest.
 
 Two questions only: has this event, or this end of a copy, happened for certain when that event
-begins? The rule (see `_Clocks`) says yes or nothing. The exact test holds the first back for ever
+begins? The rule (see `_Clocks`) says yes or nothing. The exact test holds the first back
 and looks whether the second is reached all the same: each such run answers for every event at once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safepallas._verify.analysis.budget import Budget
 from safepallas._verify.analysis.semaphore_machine import (
     ENTER,
     SIGNAL,
     START,
     WAIT,
-    Net,
+    NumberedProgram,
     Run,
     reach,
 )
-from safepallas._verify.program import Step, Where
+from safepallas._verify.diagnostics.naming import count
+from safepallas._verify.program import Step, UndecidedError, Where
+
+# Events of all runs, for each event that a program may have: by default about a minute.
+RUNS = 50
 
 # Rounds to find out which of the supposed orders hold; and if that takes longer, to build up the
 # orders from nothing, where one may stop at any time.
 ROUNDS_DOWN = 50
 ROUNDS_UP = 12
-EVENTS = 5_000_000  # and of all rounds together no more than this, but for a few rounds anyway
+EVENTS = 5_000_000  # in all rounds no more than this, but for a few rounds anyway
 
 
 # By signal or start (core, place, number of the semaphore): the place of the wait that proves it.
 Proofs: TypeAlias = dict[tuple[int, int, int], int]
 
 
+class Budget:
+    """Work is counted in events: a run over the whole program costs as many as that has."""
+
+    def __init__(self, limit: int, tell: Callable[[str], None], runs: int = RUNS) -> None:
+        self._all = self._left = limit * runs
+        self._runs = runs
+        self.exact_runs = 0
+        self.tell = tell
+
+    def run(self, events: int) -> None:
+        """Another run over so many events."""
+        self.spend(events)
+        self.exact_runs += 1
+        self.tell(f"exact runs: {self.exact_runs:,}, of {events:,} events each")
+
+    def spend(self, events: int) -> None:
+        """Do work that is worth so many events.
+
+        Raises:
+            UndecidedError: no more is left.
+        """
+        self._left -= events
+        if self._left < 0:
+            raise UndecidedError(
+                f"The search for races stopped at its limit of {self._all:,} events, {self._runs} "
+                f"times `limit=`, after {count(self.exact_runs, 'exact run')}: raise `limit=`, or "
+                "verify fewer devices or steps."
+            )
+
+
 class Ordering:
     """Answers `certain(first, then)`, as far as there is a budget for it."""
 
-    def __init__(self, net: Net, run: Run, budget: Budget) -> None:
-        self._net = net
+    def __init__(self, numbered: NumberedProgram, run: Run, budget: Budget) -> None:
+        self._numbered = numbered
         self._budget = budget
-        self._clocks = _Clocks(net, run, budget)
+        self._clocks = _Clocks(numbered, run, budget)
         self._reached: dict[Step, list[int]] = {}
 
     def certain(self, first: Step, then: Where, *, exactly: bool = True) -> bool:
@@ -56,8 +90,8 @@ class Ordering:
             return False
         reached = self._reached.get(first)
         if reached is None:
-            self._budget.run(self._net.events)
-            reached = self._reached[first] = reach(self._net, first)
+            self._budget.run(self._numbered.events)
+            reached = self._reached[first] = reach(self._numbered, first)
             if len(self._reached) * len(reached) > 20_000_000:  # keep memory in bounds
                 self._reached.clear()
         return reached[then.core] <= then.at
@@ -78,21 +112,21 @@ class _Clocks:
     counts at that wait is right, and the rule says that it is not broken.
     """
 
-    def __init__(self, net: Net, run: Run, budget: Budget) -> None:
-        self._net = net
+    def __init__(self, numbered: NumberedProgram, run: Run, budget: Budget) -> None:
+        self._numbered = numbered
         self._budget = budget
-        self._cores = len(net.ops)
+        self._cores = len(numbered.ops)
         self._done = run.done
         self._joins = [  # where a core may come to know of others, in the order of a schedule
-            (core, at, *net.ops[core][at][:2])
+            (core, at, *numbered.ops[core][at][:2])
             for core, at, part in run.order
-            if not part and net.ops[core][at][0] in (WAIT, ENTER)
+            if not part and numbered.ops[core][at][0] in (WAIT, ENTER)
         ]
         self._signals, self._waits = self._by_semaphore()
-        self._copies = {(copy.core, copy.at): copy for copy in net.copies}
+        self._copies = {(copy.core, copy.at): copy for copy in numbered.copies}
         self._seen: Proofs = {}
-        self._arrivals: dict[int, dict[int, int]] = defaultdict(dict)  # meeting -> core -> place
-        for core, ops in enumerate(net.ops):
+        self._arrivals: dict[int, dict[int, int]] = defaultdict(dict)  # barrier -> core -> place
+        for core, ops in enumerate(numbered.ops):
             for at, (code, call, _) in enumerate(ops):
                 if code == ENTER:
                     self._arrivals[call][core] = at
@@ -129,19 +163,19 @@ class _Clocks:
             known = confirmed
 
     def _rounds(self, most: int) -> int:
-        return min(most, max(4, EVENTS // (self._net.events + 1)))
+        return min(most, max(4, EVENTS // (self._numbered.events + 1)))
 
     def _tell(self, turn: int) -> None:
-        self._budget.tell(f"orders, round {turn + 1}, events: {self._net.events:,}")
+        self._budget.tell(f"orders, round {turn + 1}, events: {self._numbered.events:,}")
 
     def _supposed(self, run: Run) -> Proofs:
-        """Every signal, and end of a copy, with the first wait on its semaphore that recv later."""
+        """Every signal, and end of a copy, with the next wait on its semaphore."""
         found: Proofs = {}
         come: dict[int, list[Where]] = defaultdict(list)
         for core, at, part in run.order:
-            code, x, _ = self._net.ops[core][at]
+            code, x, _ = self._numbered.ops[core][at]
             if part:
-                copy = self._net.copies[x]
+                copy = self._numbered.copies[x]
                 last = copy.recv if part == "write" else copy.send
                 if part == "write" or copy.send != copy.recv:
                     come[last].append(Where(core, at))
@@ -155,9 +189,9 @@ class _Clocks:
         self,
     ) -> tuple[list[list[tuple[int, int, int, int]]], list[list[tuple[int, int]]]]:
         """By semaphore: signals (core, at, amount, that of the last part) and waits (at, D)."""
-        signals: list[list[tuple[int, int, int, int]]] = [[] for _ in self._net.semaphores]
-        waits: list[list[tuple[int, int]]] = [[] for _ in self._net.semaphores]
-        for core, ops in enumerate(self._net.ops):
+        signals: list[list[tuple[int, int, int, int]]] = [[] for _ in self._numbered.semaphores]
+        waits: list[list[tuple[int, int]]] = [[] for _ in self._numbered.semaphores]
+        for core, ops in enumerate(self._numbered.ops):
             for at in range(self._done[core]):
                 code, x, y = ops[at]
                 if code == SIGNAL:
@@ -166,7 +200,7 @@ class _Clocks:
                     sofar = waits[x][-1][1] if waits[x] else 0
                     waits[x].append((at, sofar + y))
                 elif code == START:
-                    copy = self._net.copies[x]
+                    copy = self._numbered.copies[x]
                     for semaphore in {copy.send, copy.recv} - {-1}:
                         twice = copy.send == copy.recv
                         amount = copy.amount * (2 if twice else 1)
@@ -178,7 +212,7 @@ class _Clocks:
         self._seen = proofs
         before: list[dict[int, list[Where]]] = [defaultdict(list) for _ in range(self._cores)]
         for (core, at, semaphore), place in proofs.items():
-            owner = self._net.semaphores[semaphore].core
+            owner = self._numbered.semaphores[semaphore].core
             if owner != core:  # of itself a core knows all
                 before[owner][place].append(Where(core, at))
         latest = [np.zeros(self._cores, np.int32) for _ in before]
@@ -209,14 +243,14 @@ class _Clocks:
             places[since[core] :] = [number[core]] * (len(places) - since[core])
         self._rows = rows
 
-    def _joined(self, latest: list[NDArray[np.int32]], meeting: int) -> NDArray[np.int32]:
-        """All have come to a meeting: what each has done, and its own arrival."""
-        among = self._net.meetings[meeting].among
+    def _joined(self, latest: list[NDArray[np.int32]], barrier: int) -> NDArray[np.int32]:
+        """All have come to a barrier: what each has done, and its own arrival."""
+        among = self._numbered.barriers[barrier].among
         joined = latest[among[0]].copy()
         for other in among[1:]:
             np.maximum(joined, latest[other], out=joined)
         for other in among:
-            joined[other] = max(joined[other], self._arrivals[meeting][other] + 1)
+            joined[other] = max(joined[other], self._arrivals[barrier][other] + 1)
         return joined
 
     def _known(self, core: int, at: int, other: int) -> int:
@@ -232,7 +266,7 @@ class _Clocks:
         for semaphore, (signals, waits) in enumerate(zip(self._signals, self._waits, strict=True)):
             if not waits or not signals:
                 continue
-            owner = self._net.semaphores[semaphore].core
+            owner = self._numbered.semaphores[semaphore].core
             # By how many of the owner's events come before it: more than `at`, and it is after w.
             ranked = sorted(
                 (self._known(core, at, owner), core, at, amount, last)
@@ -262,7 +296,7 @@ class _Clocks:
         for semaphore in (copy.send, copy.recv) if part == "read" else (copy.recv,):
             place = self._seen.get((core, at, semaphore))
             if place is not None:
-                owner = self._net.semaphores[semaphore].core
+                owner = self._numbered.semaphores[semaphore].core
                 if self._known(then.core, then.at, owner) > place:
                     return True
         return False

@@ -1,22 +1,28 @@
-"""Memory belongs to a call, or to a scope in it: nothing may reach it before or after.
+"""Memory is allocated for a call, or for a scope in it: nothing may use it before or after.
 
 Another device must know that the owner has entered before it writes or signals there, and no copy
-may still be under way when the owner leaves.
+may still be in flight when the owner leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from safepallas._verify.analysis.accesses import Touch
 from safepallas._verify.analysis.happens_before import Ordering
-from safepallas._verify.analysis.races import witness
-from safepallas._verify.analysis.semaphore_machine import Net, Run
+from safepallas._verify.analysis.races import schedule_without
+from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run
+from safepallas._verify.diagnostics.details import (
+    AccessAfterExit,
+    AccessBeforeEntry,
+    Detail,
+    MemoryAccess,
+    SignalBeforeEntry,
+    UnawaitedCopy,
+)
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
 from safepallas._verify.program import (
     Allocate,
     Enter,
-    Finding,
-    FindingKind,
     Leave,
     Line,
     Release,
@@ -26,20 +32,19 @@ from safepallas._verify.program import (
     Step,
     Where,
 )
-from safepallas._verify.report.text import Words
 
 _MARKS = {Enter, Leave, Allocate, Release}
 
 
 class Lifetimes:
-    """When each allocation of each core begins and ends to be."""
+    """The events that allocate and release what each core has."""
 
-    def __init__(self, net: Net) -> None:
-        self._allocations = net.program.allocations
+    def __init__(self, numbered: NumberedProgram) -> None:
+        self._allocations = numbered.program.allocations
         self._calls: dict[tuple[bool, int, int], Where] = {}
         self._scopes: dict[tuple[bool, int, int], Where] = {}
         self._found: dict[tuple[bool, int, int], Where | None] = {}
-        for core, events in enumerate(net.program.cores):
+        for core, events in enumerate(numbered.program.cores):
             for at, event in enumerate(events):
                 if type(event) not in _MARKS:
                     continue
@@ -54,184 +59,194 @@ class Lifetimes:
                     for allocation in event.allocations:
                         self._scopes[False, core, allocation] = Where(core, at)
 
-    def birth(self, core: int, allocation: int) -> Where | None:
+    def allocation(self, core: int, allocation: int) -> Where | None:
         """The event from which on it is there; None if it outlives the calls."""
         return self._find(True, core, allocation)
 
-    def births(self, sharers: tuple[int, ...], allocation: int) -> list[Where]:
+    def allocations(self, sharers: tuple[int, ...], allocation: int) -> list[Where]:
         """That of each of those who share it."""
         found = [self._find(True, core, allocation) for core in sharers]
-        return [birth for birth in found if birth is not None]
+        return [where for where in found if where is not None]
 
-    def deaths(self, sharers: tuple[int, ...], allocation: int, first: int) -> list[Where]:
-        """The events at which it goes, for each of those who share it; that of `first` first."""
+    def releases(self, sharers: tuple[int, ...], allocation: int, first: int) -> list[Where]:
+        """The events that release it, of each of those who share it; that of `first` first."""
         if len(sharers) == 1:
-            death = self._find(False, sharers[0], allocation)
-            return [] if death is None else [death]
+            release = self._find(False, sharers[0], allocation)
+            return [] if release is None else [release]
         found = [self._find(False, core, allocation) for core in sharers]
         return sorted(
-            (death for death in found if death is not None),
-            key=lambda death: (death.core != first, death.core),
+            (release for release in found if release is not None),
+            key=lambda release: (release.core != first, release.core),
         )
 
-    def _find(self, birth: bool, core: int, allocation: int) -> Where | None:
-        key = birth, core, allocation
+    def _find(self, begins: bool, core: int, allocation: int) -> Where | None:
+        key = begins, core, allocation
         if key not in self._found:
-            self._found[key] = self._look_up(birth, core, allocation)
+            self._found[key] = self._look_up(begins, core, allocation)
         return self._found[key]
 
-    def _look_up(self, birth: bool, core: int, allocation: int) -> Where | None:
-        if (birth, core, allocation) in self._scopes:
-            return self._scopes[birth, core, allocation]
+    def _look_up(self, begins: bool, core: int, allocation: int) -> Where | None:
+        if (begins, core, allocation) in self._scopes:
+            return self._scopes[begins, core, allocation]
         allocated = self._allocations.get(allocation)
         if allocated is None:
             return None
-        call = allocated.call if birth else allocated.last_call
-        return self._calls.get((birth, core, call))
+        call = allocated.call if begins else allocated.last_call
+        return self._calls.get((begins, core, call))
 
 
-class _Births:
-    """Whether a core certainly knows that memory is there: from then on it does."""
+class _KnownAllocations:
+    """Whether a core certainly knows that memory is allocated: from then on it does."""
 
     def __init__(self, ordering: Ordering) -> None:
         self._ordering = ordering
         self._since: dict[tuple[int, Where], int] = {}  # by who asks, and what
 
-    def certain(self, birth: Where, then: Where) -> bool:
-        key = then.core, birth
+    def certain(self, allocation: Where, then: Where) -> bool:
+        key = then.core, allocation
         since = self._since.get(key)
         if since is not None and since <= then.at:
             return True
-        is_certain = self._ordering.certain(Step(*birth), then)
+        is_certain = self._ordering.certain(Step(*allocation), then)
         if is_certain:
             self._since[key] = then.at
         return is_certain
 
 
-def owners(
-    net: Net,
+def lifetime_violations(
+    numbered: NumberedProgram,
     run: Run,
-    all_touches: list[Touch],
+    accesses: list[MemoryAccess],
     ordering: Ordering,
-    words: Words,
     leaking: set[Semaphore],
 ) -> list[Finding]:
-    """What reaches memory that is not there: one finding for each pair of source lines.
+    """What uses memory that is not allocated: one finding for each pair of source lines.
 
-    `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is told
+    `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is reported
     there.
     """
-    search = _Search(net, ordering, words)
-    for touch in all_touches:
-        if touch.end.part:
-            search.before_entry(touch)
-            if not leaking or not _told(net, touch) & leaking:
-                search.after_exit(touch, run)
-    cores = net.program.cores
+    search = _Search(numbered, ordering)
+    for access in accesses:
+        if access.end.part:
+            search.access_before_entry(access)
+            if not leaking or not _told_by(numbered, access) & leaking:
+                search.access_after_exit(access, run)
+    cores = numbered.program.cores
     for core, at, part in run.order:
         if part:
             continue
         event = cores[core][at]
         if type(event) is Signal:
-            search.too_early(Where(core, at), event.semaphore, event.line)
+            search.signal_before_entry(Where(core, at), event.semaphore, event.line)
         elif type(event) is Start and event.recv is not None:
-            search.too_early(Where(core, at), event.recv, event.line)
+            search.signal_before_entry(Where(core, at), event.recv, event.line)
     return list(search.found.values())
 
 
 class _Search:
     """Looks at copies and signals one by one, and keeps a finding for each pair of lines."""
 
-    def __init__(self, net: Net, ordering: Ordering, words: Words) -> None:
-        self._net = net
-        self._cores = net.program.cores
+    def __init__(self, numbered: NumberedProgram, ordering: Ordering) -> None:
+        self._numbered = numbered
+        self._cores = numbered.program.cores
         self._ordering = ordering
-        self._words = words
-        self._lifetimes, self._births = Lifetimes(net), _Births(ordering)
-        self._shares = _shares(net)
+        self._lifetimes, self._known = Lifetimes(numbered), _KnownAllocations(ordering)
+        self._shares = _shares(numbered)
         self.found: dict[tuple[Line, Line], Finding] = {}
 
     def _sharers(self, core: int, allocation: int) -> tuple[int, ...]:
         shared = self._shares.get(allocation)
         return (core,) if shared is None else shared[core]
 
-    def before_entry(self, touch: Touch) -> None:
+    def access_before_entry(self, access: MemoryAccess) -> None:
         """A copy from elsewhere may begin before the owner has entered."""
-        core, allocation = touch.region[:2]
+        core, allocation = access.region[:2]
         sharers = self._sharers(core, allocation)
-        if touch.begin.core in sharers:
+        if access.begin.core in sharers:
             return
-        birth = self._lifetimes.birth(core, allocation)
-        if birth is None:
+        allocated = self._lifetimes.allocation(core, allocation)
+        if allocated is None:
             return
-        lines = (touch.line, self._cores[core][birth.at].line)
+        lines = (access.line, self._cores[core][allocated.at].line)
         if self.found and lines in self.found:
             return
-        births = self._lifetimes.births(sharers, allocation)
-        if any(self._births.certain(one, touch.begin) for one in births):
+        all_allocated = self._lifetimes.allocations(sharers, allocation)
+        if any(self._known.certain(one, access.begin) for one in all_allocated):
             return
-        self.found[lines] = Finding(
+        self._report(
             FindingKind.RACE,
-            self._words.before_entry_copy(touch, self._cores[core][birth.at]),
             lines,
-            (touch.begin, birth),
-            witness(self._net, Step(*birth), touch.begin),
+            AccessBeforeEntry(access, allocated),
+            (access.begin, allocated),
+            schedule_without(self._numbered, Step(*allocated), access.begin),
         )
 
-    def after_exit(self, touch: Touch, run: Run) -> None:
-        """A copy may be under way when the owner leaves."""
-        core, allocation = touch.region[:2]
+    def access_after_exit(self, access: MemoryAccess, run: Run) -> None:
+        """A copy may be in flight when the owner leaves."""
+        core, allocation = access.region[:2]
         sharers = self._sharers(core, allocation)
-        # What several cores have goes when the last of them leaves.
-        deaths = self._lifetimes.deaths(sharers, allocation, touch.begin.core)
-        if not deaths or any(run.done[one.core] <= one.at for one in deaths):
+        # What several cores share is released when the last of them leaves.
+        releases = self._lifetimes.releases(sharers, allocation, access.begin.core)
+        if not releases or any(run.done[one.core] <= one.at for one in releases):
             return
-        death = deaths[0]
-        if touch.begin.core == death.core and touch.begin.at > death.at:
+        release = releases[0]
+        if access.begin.core == release.core and access.begin.at > release.at:
             return  # a buffer of an earlier call, passed on to this one
-        lines = (touch.line, self._cores[death.core][death.at].line)
+        lines = (access.line, self._cores[release.core][release.at].line)
         if self.found and lines in self.found:
             return
-        if any(self._ordering.certain(touch.end, one) for one in deaths):
+        if any(self._ordering.certain(access.end, one) for one in releases):
             return
-        own = touch.begin.core in sharers
-        self.found[lines] = Finding(
-            FindingKind.UNAWAITED_COPY if own else FindingKind.RACE,
-            self._words.unawaited(touch) if own else self._words.after_exit(touch),
+        is_own = access.begin.core in sharers
+        self._report(
+            FindingKind.UNAWAITED_COPY if is_own else FindingKind.RACE,
             lines,
-            (touch.begin, death),
-            witness(self._net, touch.end, death),
+            UnawaitedCopy(access, release) if is_own else AccessAfterExit(access, release),
+            (access.begin, release),
+            schedule_without(self._numbered, access.end, release),
         )
 
-    def too_early(self, at: Where, semaphore: Semaphore, line: Line) -> None:
-        """What is added to a semaphore of another core may come before it is there."""
+    def signal_before_entry(self, at: Where, semaphore: Semaphore, line: Line) -> None:
+        """What is added to a semaphore of another core may come before it is allocated."""
         owner = semaphore.core
         if owner == at.core or semaphore.is_global:
             return
-        birth = self._lifetimes.birth(owner, semaphore.allocation)
-        if birth is None:
+        allocated = self._lifetimes.allocation(owner, semaphore.allocation)
+        if allocated is None:
             return
-        lines = (line, self._cores[owner][birth.at].line)
-        if (self.found and lines in self.found) or self._births.certain(birth, at):
+        lines = (line, self._cores[owner][allocated.at].line)
+        if (self.found and lines in self.found) or self._known.certain(allocated, at):
             return
-        self.found[lines] = Finding(
+        self._report(
             FindingKind.REMOTE_BEFORE_ENTRY,
-            self._words.before_entry_signal(at.core, semaphore, line, self._cores[owner][birth.at]),
             lines,
-            (at, birth),
-            witness(self._net, Step(*birth), at),
+            SignalBeforeEntry(at, semaphore, allocated),
+            (at, allocated),
+            schedule_without(self._numbered, Step(*allocated), at),
         )
 
+    def _report(
+        self,
+        kind: FindingKind,
+        lines: tuple[Line, Line],
+        detail: Detail,
+        events: tuple[Where, Where],
+        schedule: list[Step],
+    ) -> None:
+        program = self._numbered.program
+        self.found[lines] = Finding(kind, lines, detail, events, schedule, program=program)
 
-def _shares(net: Net) -> dict[int, Mapping[int, tuple[int, ...]]]:
-    """By allocation: the cores that have it together."""
-    allocations = net.program.allocations.items()
+
+def _shares(numbered: NumberedProgram) -> dict[int, Mapping[int, tuple[int, ...]]]:
+    """By allocation: the cores that share it."""
+    allocations = numbered.program.allocations.items()
     return {number: one.shared_by for number, one in allocations if one.shared_by is not None}
 
 
-def _told(net: Net, touch: Touch) -> set[Semaphore]:
-    """The semaphores that would tell of the end of this touch."""
-    event = net.program.cores[touch.begin.core][touch.begin.at]
-    assert isinstance(event, Start)
-    semaphore = event.recv if touch.is_write or event.send is None else event.send
+def _told_by(numbered: NumberedProgram, access: MemoryAccess) -> set[Semaphore]:
+    """The semaphores that would tell of the end of this access of a copy."""
+    event = numbered.program.cores[access.begin.core][access.begin.at]
+    if not isinstance(event, Start):
+        raise TypeError(f"expected an access of a copy, but got one of {event}")
+    semaphore = event.recv if access.is_write or event.send is None else event.send
     return set() if semaphore is None else {semaphore}

@@ -4,13 +4,16 @@ Only the owner of a semaphore takes from it and everyone else adds, so a wait th
 still go on later, whatever happens in between. All runs that go as far as they can therefore hold
 the same events, whatever the order (Keller 1975). The same is true when one thing is held back for
 ever, which is how `reach` tells what can happen without it.
+
+There is one machine, and three ways to choose what goes on next: `reach` lets each core run as far
+as it can and writes nothing down, `schedule` takes turns, `replay` follows a given order.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from safepallas._verify.program import (
@@ -23,12 +26,17 @@ from safepallas._verify.program import (
     Start,
     Step,
     Wait,
+    Where,
 )
 
 # What an event does to the machine, as small tuples: the loops below run millions of them.
 NOTHING, SIGNAL, WAIT, START, ENTER = range(5)
 Op: TypeAlias = tuple[int, int, int]
 _NOTHING: Op = (NOTHING, 0, 0)
+
+PARTS = "read", "write"  # of a copy, in order
+_NONE = -1  # no semaphore, no sleeper, no copy
+_ALL = 1 << 62  # more events than any core has
 
 
 class Copy(NamedTuple):
@@ -49,47 +57,38 @@ class BarrierGroup(NamedTuple):
 
 
 @dataclasses.dataclass(slots=True)
-class Net:
-    """A program by numbers."""
+class NumberedProgram:
+    """A program whose semaphores, copies and barriers have numbers."""
 
     program: Program
     ops: list[list[Op]]  # by core
     copies: list[Copy]
     semaphores: list[Semaphore]
     number: dict[Semaphore, int]
-    meetings: list[BarrierGroup]
+    barriers: list[BarrierGroup]
 
     @property
     def events(self) -> int:
         return sum(len(ops) for ops in self.ops)
 
 
-@dataclasses.dataclass(slots=True)
-class Run:
-    """How far it went."""
-
-    order: list[Step]
-    done: list[int]  # by core: how many of its events
-    value: list[int]  # by semaphore: what is left
-
-
-def build(program: Program) -> Net:
-    """Number the semaphores and the copies of a program."""
+def number_program(program: Program) -> NumberedProgram:
+    """Number the semaphores, the copies and the barriers of a program."""
     number: dict[Semaphore, int] = {}
     copies: list[Copy] = []
     ops: list[list[Op]] = []
-    meetings: list[BarrierGroup] = []
-    met: dict[Hashable, int] = {}
+    barriers: list[BarrierGroup] = []
+    barrier_number: dict[Hashable, int] = {}
     all_cores = tuple(range(len(program.cores)))
 
     def of(semaphore: Semaphore | None) -> int:
-        return -1 if semaphore is None else number.setdefault(semaphore, len(number))
+        return _NONE if semaphore is None else number.setdefault(semaphore, len(number))
 
-    def meet(key: Hashable, meeting: BarrierGroup) -> Op:
-        if key not in met:
-            met[key] = len(meetings)
-            meetings.append(meeting)
-        return ENTER, met[key], len(meeting.among)
+    def enter(key: Hashable, group: BarrierGroup) -> Op:
+        if key not in barrier_number:
+            barrier_number[key] = len(barriers)
+            barriers.append(group)
+        return ENTER, barrier_number[key], len(group.among)
 
     for core, events in enumerate(program.cores):
         mine: list[Op] = []
@@ -104,131 +103,194 @@ def build(program: Program) -> Net:
                 mine.append((START, len(copies), 0))
                 copies.append(Copy(core, at, of(event.send), of(event.recv), event.amount))
             elif isinstance(event, Enter) and event.barrier:
-                mine.append(meet(event.call, BarrierGroup(all_cores, event.call)))
+                mine.append(enter(event.call, BarrierGroup(all_cores, event.call)))
             elif isinstance(event, Barrier):
-                mine.append(meet(("meet", event.key), BarrierGroup(event.among, -1)))
+                mine.append(enter(("barrier", event.key), BarrierGroup(event.among, -1)))
             else:
                 mine.append(_NOTHING)
         ops.append(mine)
-    return Net(program, ops, copies, list(number), number, meetings)
+    return NumberedProgram(program, ops, copies, list(number), number, barriers)
 
 
-def _gifts(copy: Copy, held: Step | None) -> tuple[int, int]:
-    """What a copy gives to its two semaphores: all, but for the last byte of what is held back.
+@dataclasses.dataclass(slots=True)
+class Run:
+    """How far it went."""
 
-    Bytes may arrive in any parts, so a copy that never ends still gives all but one. What has not
-    been read has not been written.
-    """
-    if held is None or held.part == "" or (held.core, held.at) != (copy.core, copy.at):
-        return copy.amount, copy.amount
-    rest = max(copy.amount - 1, 0)
-    return (copy.amount, rest) if held.part == "write" else (rest, rest)
-
-
-def _stops(net: Net, held: Step | None) -> list[int]:
-    stops = [len(ops) for ops in net.ops]
-    if held is not None and held.part == "":
-        stops[held.core] = held.at
-    return stops
+    order: list[Step]
+    done: list[int]  # by core: how many of its events
+    value: list[int]  # by semaphore: what is left
+    # By wait: the signals and the ends of copies whose amounts it took. Of a `replay` only.
+    satisfied_by: dict[Where, list[Step]] = dataclasses.field(default_factory=dict)
 
 
-def reach(net: Net, held: Step | None = None) -> list[int]:
+def reach(numbered: NumberedProgram, held: Step | None = None) -> list[int]:
     """By core, how many events can happen if `held` never does."""
-    ops, copies = net.ops, net.copies
-    stops = _stops(net, held)
-    done = [0] * len(ops)
-    value = [0] * len(net.semaphores)
-    sleeper = [-1] * len(net.semaphores)
-    arrived: dict[int, list[int]] = {}
-    ready = list(range(len(ops)))
-    while ready:
-        core = ready.pop()
-        at, stop, mine = done[core], stops[core], ops[core]
+    machine = _Machine(numbered, held)
+    turns = machine.turns
+    while turns:
+        machine.advance(turns.pop(), _ALL)
+    return machine.done
+
+
+def schedule(numbered: NumberedProgram, held: Step | None = None) -> Run:
+    """The same run in turns, each core and each copy a step at a time, written down."""
+    order: list[Step] = []
+    machine = _Machine(numbered, held, order)
+    turns, cores = machine.turns, len(numbered.ops)
+    while turns:
+        turn = turns.popleft()
+        if turn >= cores:  # see `turns`
+            copy, part = divmod(turn - cores, 2)
+            machine.end_copy(copy, part)
+        elif machine.advance(turn, 1):
+            turns.append(turn)
+    return Run(order, machine.done, machine.value)
+
+
+def replay(numbered: NumberedProgram, order: Iterable[Step]) -> Run:
+    """A run in the order that is given, and which signals satisfy which waits.
+
+    Of what has been added to a semaphore, the first is taken first. A wait of an order in
+    which too little has come takes what there is.
+    """
+    steps: list[Step] = []
+    satisfied = _Satisfied(len(numbered.semaphores))
+    machine = _Machine(numbered, None, steps, satisfied)
+    for step in order:
+        if step.part:
+            number = numbered.ops[step.core][step.at][1]
+            machine.end_copy(number, PARTS.index(step.part))
+        else:
+            machine.done[step.core] = step.at
+            machine.advance(step.core, 1, is_forced=True)
+    return Run(steps, machine.done, machine.value, satisfied.by_wait)
+
+
+class _Satisfied:
+    """A recorder of which signals, and ends of copies, satisfy which waits."""
+
+    def __init__(self, semaphores: int) -> None:
+        self.by_wait: dict[Where, list[Step]] = {}
+        self._queues: list[deque[tuple[Step, int]]] = [deque() for _ in range(semaphores)]
+        self._rest = [0] * semaphores  # above zero: taken from the queue and not asked for yet
+
+    def add(self, semaphore: int, amount: int, step: Step) -> None:
+        self._queues[semaphore].append((step, amount))
+
+    def take(self, semaphore: int, amount: int, wait: Where) -> None:
+        steps = self.by_wait[wait] = []
+        queue, rest = self._queues[semaphore], self._rest[semaphore] - amount
+        while rest < 0 and queue:
+            step, more = queue.popleft()
+            steps.append(step)
+            rest += more
+        self._rest[semaphore] = rest
+
+
+class _Machine:
+    """Semaphores, and how far each core has come.
+
+    Whoever drives it takes turns from `turns`, where those stand that may go on: a core by its
+    number, and a copy, where the order is written down, by ``cores + 2 * copy + part``. (Without an
+    order a copy is over at once.) What is `held` back never happens.
+    """
+
+    __slots__ = (
+        "_arrived", "_copies", "_held_copy", "_held_part", "_ops", "_order", "_satisfied",
+        "_sleeper", "_stops", "done", "turns", "value",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        numbered: NumberedProgram,
+        held: Step | None,
+        order: list[Step] | None = None,
+        satisfied: _Satisfied | None = None,
+    ) -> None:
+        self._ops, self._copies = numbered.ops, numbered.copies
+        self._order, self._satisfied = order, satisfied
+        self._stops = [len(ops) for ops in self._ops]
+        self._held_copy, self._held_part = _NONE, 0
+        if held is not None and held.part:
+            self._held_copy = self._ops[held.core][held.at][1]
+            self._held_part = PARTS.index(held.part)
+        elif held is not None:
+            self._stops[held.core] = held.at
+        self._sleeper = [_NONE] * len(numbered.semaphores)
+        self._arrived: dict[int, list[int]] = {}
+        self.done = [0] * len(self._ops)
+        self.value = [0] * len(numbered.semaphores)
+        self.turns: deque[int] = deque(range(len(self._ops)))
+
+    def advance(self, core: int, most: int, *, is_forced: bool = False) -> int:
+        """Let a core go on for at most so many events, until it must wait; returns how many.
+
+        If `is_forced` it goes on even where it would have to wait.
+        """
+        ops, value, sleeper, order = self._ops[core], self.value, self._sleeper, self._order
+        first = at = self.done[core]
+        stop = min(self._stops[core], at + most)
         while at < stop:
-            code, x, y = mine[at]
+            code, x, y = ops[at]
             if code == WAIT:
-                if value[x] < y:
+                if value[x] < y and not is_forced:
                     sleeper[x] = core
                     break
                 value[x] -= y
+                if self._satisfied is not None:
+                    self._satisfied.take(x, y, Where(core, at))
             elif code == SIGNAL:
                 value[x] += y
                 if sleeper[x] >= 0:
-                    ready.append(sleeper[x])
-                    sleeper[x] = -1
+                    self._wake(x)
+                if self._satisfied is not None:
+                    self._satisfied.add(x, y, Step(core, at))
             elif code == START:
-                copy = copies[x]
-                for semaphore, gift in zip(copy[2:4], _gifts(copy, held), strict=True):
-                    if semaphore >= 0:
-                        value[semaphore] += gift
-                        if sleeper[semaphore] >= 0:
-                            ready.append(sleeper[semaphore])
-                            sleeper[semaphore] = -1
-            elif code == ENTER:
-                here = arrived.setdefault(x, [])
-                if len(here) < y:
-                    here.append(core)
-                    if len(here) < y:
-                        break
-                    ready.extend(other for other in here if other != core)
+                if order is None:
+                    self.end_copy(x, 0)
+                    self.end_copy(x, 1)
+                else:
+                    self.turns.append(len(self._ops) + 2 * x)
+            elif code == ENTER and not is_forced and not self._enter(core, x, y):
+                break
+            if order is not None:
+                order.append(Step(core, at))
             at += 1
-        done[core] = at
-    return done
+        self.done[core] = at
+        return at - first
 
+    def end_copy(self, number: int, part: int) -> None:
+        """A copy has read its source (part 0), or written its target (part 1).
 
-def schedule(net: Net, held: Step | None = None) -> Run:
-    """The same run in turns, each core and each copy a step at a time, written down."""
-    ops = net.ops
-    stops = _stops(net, held)
-    run = Run([], [0] * len(ops), [0] * len(net.semaphores))
-    sleeper = [-1] * len(net.semaphores)
-    arrived: dict[int, list[int]] = {}
-    # A core by its number, or a copy by its number and the part that it does next.
-    turns: deque[tuple[int, str]] = deque((core, "") for core in range(len(ops)))
-
-    def give(semaphore: int, amount: int) -> None:
+        Bytes arrive in any parts, so a copy of which an end is held back still signals all but its
+        last byte. What has not been read has not been written.
+        """
+        _, _, send, recv, amount = copy = self._copies[number]
+        semaphore = recv if part else send
+        if number == self._held_copy and part >= self._held_part:
+            amount = max(amount - 1, 0)
+        elif self._order is not None:
+            step = Step(copy.core, copy.at, PARTS[part])
+            self._order.append(step)
+            if self._satisfied is not None and semaphore >= 0:
+                self._satisfied.add(semaphore, amount, step)
         if semaphore >= 0:
-            run.value[semaphore] += amount
-            if sleeper[semaphore] >= 0:
-                turns.append((sleeper[semaphore], ""))
-                sleeper[semaphore] = -1
+            self.value[semaphore] += amount
+            if self._sleeper[semaphore] >= 0:
+                self._wake(semaphore)
+        if part == 0 and self._order is not None:
+            self.turns.append(len(self._ops) + 2 * number + 1)
 
-    while turns:
-        who, part = turns.popleft()
-        if part:
-            copy = net.copies[who]
-            step = Step(copy.core, copy.at, part)
-            send, recv = _gifts(copy, held)
-            if step != held:
-                run.order.append(step)
-            give(*((copy.send, send) if part == "read" else (copy.recv, recv)))
-            # A copy whose read is held back still goes on, to give all but its last byte.
-            if part == "read" and step != held:
-                turns.append((who, "write"))
-            elif part == "read":
-                give(copy.recv, recv)
-            continue
-        at = run.done[who]
-        if at >= stops[who]:
-            continue
-        code, x, y = ops[who][at]
-        if code == WAIT:
-            if run.value[x] < y:
-                sleeper[x] = who
-                continue
-            run.value[x] -= y
-        elif code == SIGNAL:
-            give(x, y)
-        elif code == START:
-            turns.append((x, "read"))
-        elif code == ENTER:
-            here = arrived.setdefault(x, [])
-            if len(here) < y:
-                here.append(who)
-                if len(here) < y:
-                    continue
-                turns.extend((other, "") for other in here if other != who)
-        run.done[who] += 1
-        run.order.append(Step(who, at))
-        turns.append((who, ""))
-    return run
+    def _wake(self, semaphore: int) -> None:
+        self.turns.append(self._sleeper[semaphore])
+        self._sleeper[semaphore] = _NONE
+
+    def _enter(self, core: int, barrier: int, size: int) -> bool:
+        """Whether all are at a barrier, now that this core is."""
+        here = self._arrived.setdefault(barrier, [])
+        if len(here) < size:
+            here.append(core)
+            if len(here) < size:
+                return False
+            self.turns.extend(other for other in here if other != core)
+        return True

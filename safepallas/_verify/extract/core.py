@@ -10,6 +10,7 @@ import numpy as np
 from safepallas._jax.arithmetic import is_integer
 from safepallas._jax.core_meshes import Memory, Sharing
 from safepallas._semaphores.kinds import DMA, Kind, kind_of
+from safepallas._verify.diagnostics.finding import FindingKind, WrongError, stated
 from safepallas._verify.extract.boxes import Box
 from safepallas._verify.extract.lockstep import Lockstep, Pause
 from safepallas._verify.extract.memory import (
@@ -27,14 +28,11 @@ from safepallas._verify.program import (
     Barrier,
     Enter,
     Event,
-    Finding,
-    FindingKind,
     Line,
     Program,
     Region,
     UndecidedError,
     Wait,
-    WrongError,
 )
 
 
@@ -195,7 +193,7 @@ class Core:
         return ref
 
     def wrong(self, kind: FindingKind, text: str, line: Line) -> NoReturn:
-        raise WrongError(Finding(kind, text, (line,)))
+        raise WrongError(stated(kind, text, line))
 
     @property
     def place(self) -> str:

@@ -12,13 +12,14 @@ from safepallas._jax.core_meshes import KEEPS_CORE_AXES, Cores
 from safepallas._jax.core_types import CoreType
 from safepallas._jax.operations import DeviceId, Target
 from safepallas._jax.views import Slot
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.boxes import ValueOf
 from safepallas._verify.extract.core import Core
 from safepallas._verify.extract.interpreter import Env, Equation, places_of
 from safepallas._verify.extract.memory import Value
 from safepallas._verify.extract.mesh import Mesh
 from safepallas._verify.extract.views import value_of
-from safepallas._verify.program import FindingKind, Line, UndecidedError
+from safepallas._verify.program import Line, UndecidedError
 
 Coordinates: TypeAlias = dict[Hashable, int]
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.diagnostics.naming import Names, is_known
 from safepallas._verify.program import (
     Allocate,
     Barrier,
     Enter,
     Event,
-    Finding,
     Leave,
     Line,
     Program,
@@ -24,14 +25,6 @@ from safepallas._verify.program import (
     Start,
     Wait,
     Where,
-)
-from safepallas._verify.report.names import (
-    call_name,
-    call_names,
-    event_words,
-    is_known,
-    mesh_words,
-    short_place,
 )
 from safepallas._verify.report.timeline import Flight, Timeline
 
@@ -48,7 +41,41 @@ _CATEGORIES: Mapping[type, str] = {
 }
 
 
-def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> dict[str, Any]:
+class _Event(TypedDict):
+    name: str
+    ph: str  # the phase: which event it is
+    ts: int  # microseconds
+    pid: int
+    tid: int
+
+
+class Slice(_Event):
+    cat: str
+    dur: int
+    args: dict[str, str | int]
+    cname: NotRequired[str]  # a colour
+
+
+class FlowEnd(_Event):
+    """One end of an arrow."""
+
+    cat: str
+    id: int
+    bp: NotRequired[str]
+
+
+class Metadata(_Event):
+    args: dict[str, str | int]
+
+
+class Trace(TypedDict):
+    """A whole file."""
+
+    displayTimeUnit: str
+    traceEvents: list[Slice | FlowEnd | Metadata]
+
+
+def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> Trace:
     """The trace, ready for `json.dump`: a thread for each core, and one or more for its copies."""
     return _Trace(program, timeline, findings).build()
 
@@ -56,6 +83,7 @@ def trace(program: Program, timeline: Timeline, findings: Sequence[Finding]) -> 
 class _Trace:
     def __init__(self, program: Program, timeline: Timeline, findings: Sequence[Finding]) -> None:
         self.program = program
+        self.names = Names(program)
         self.timeline = timeline
         self.findings: dict[Where, list[Finding]] = {}
         for finding in findings:
@@ -64,15 +92,15 @@ class _Trace:
         self.flights: list[list[tuple[Where, Flight]]] = [[] for _ in program.cores]
         for where, flight in timeline.flights.items():
             self.flights[where.core].append((where, flight))
-        self.slices: list[dict[str, Any]] = []
-        self.arrows: list[dict[str, Any]] = []
-        self.names: list[dict[str, Any]] = []
+        self.slices: list[Slice] = []
+        self.arrows: list[FlowEnd] = []
+        self.metadata_events: list[Metadata] = []
         self.threads = 0
         self.core_threads: list[int] = []
         self.copy_threads: dict[Where, int] = {}
 
-    def build(self) -> dict[str, Any]:
-        title = f"{call_names(self.program)} on {mesh_words(self.program)}"
+    def build(self) -> Trace:
+        title = f"{self.names.calls()} on {self.names.mesh()}"
         self.metadata("process_name", 0, name=title)
         for core in range(len(self.program.cores)):
             self.add_core(core)
@@ -89,16 +117,16 @@ class _Trace:
         self.slices.sort(key=lambda x: (x["tid"], x["ts"], -x["dur"]))
         return {
             "displayTimeUnit": "ms",
-            "traceEvents": [*self.names, *self.slices, *self.arrows],
+            "traceEvents": [*self.metadata_events, *self.slices, *self.arrows],
         }
 
     def add_core(self, core: int) -> None:
-        place = short_place(self.program, core)
+        place = self.names.core(core)
         thread = self.new_thread(place)
         self.core_threads.append(thread)
         events = self.program.cores[core]
         moments = self.timeline.moments[core]
-        open_slices: list[dict[str, Any]] = []  # the kernel call and the scopes that we are in
+        open_slices: list[Slice] = []  # the kernel call and the scopes that we are in
         for at, (begin, end) in enumerate(moments):
             event = events[at]
             if isinstance(event, Leave | Release):
@@ -109,9 +137,9 @@ class _Trace:
                 continue
             if isinstance(event, Enter | Allocate):
                 name = (
-                    call_name(self.program, event.call)
+                    self.names.call(event.call)
                     if isinstance(event, Enter)
-                    else event_words(self.program, core, event)
+                    else self.names.event(core, event)
                 )
                 opened = self.slice(thread, begin, self.timeline.length, name, event.line)
                 opened["cat"] = _CATEGORIES[type(event)]
@@ -145,18 +173,19 @@ class _Trace:
             if flight.end is None:
                 added["name"] = "[never ends] " + added["name"]
 
-    def end_of(self, core: int, came: int, into: Where | None) -> tuple[int, int]:
-        """The thread and the time at which an arrow ends: in the wait that took what came."""
+    def end_of(self, core: int, arrival: int, into: Where | None) -> tuple[int, int]:
+        """The thread and the time at which an arrow ends: in the wait that took what arrived."""
         if into is not None:
             return self.core_threads[into.core], self.timeline.moments[into.core][into.at].end
-        thread = self.new_thread(f"{short_place(self.program, core)} arrivals")
-        self.slice(thread, came, came + 1, "arrives, and no wait takes it", None)["cat"] = "arrival"
-        return thread, came
+        thread = self.new_thread(f"{self.names.core(core)} arrivals")
+        name = "arrives, and no wait takes it"
+        self.slice(thread, arrival, arrival + 1, name, None)["cat"] = "arrival"
+        return thread, arrival
 
     def add_slice(
         self, thread: int, begin: int, end: int, core: int, at: int, event: Event
-    ) -> dict[str, Any]:
-        name = event_words(self.program, core, event)
+    ) -> Slice:
+        name = self.names.event(core, event)
         added = self.slice(thread, begin, end, name, event.line)
         added["cat"] = _CATEGORIES.get(type(event), "access")
         for finding in self.findings.get(Where(core, at), ()):
@@ -165,11 +194,9 @@ class _Trace:
             added["args"]["finding"] = finding.text
         return added
 
-    def slice(
-        self, thread: int, begin: int, end: int, name: str, line: Line | None
-    ) -> dict[str, Any]:
-        args = {"line": str(line)} if line and is_known(line) else {}
-        added = {
+    def slice(self, thread: int, begin: int, end: int, name: str, line: Line | None) -> Slice:
+        args: dict[str, str | int] = {"line": str(line)} if line and is_known(line) else {}
+        added: Slice = {
             "name": name,
             "cat": "",
             "ph": "X",
@@ -182,11 +209,21 @@ class _Trace:
         self.slices.append(added)
         return added
 
-    def add_arrow(self, source: int, sent: int, target: int, came: int, category: str) -> None:
-        common = {"name": category, "cat": category, "id": len(self.arrows) // 2 + 1}
-        begin = {**common, "ph": "s", "ts": sent, "pid": _PROCESS, "tid": source}
-        end = {**common, "ph": "f", "bp": "e", "ts": came, "pid": _PROCESS, "tid": target}
-        self.arrows += [begin, end]
+    def add_arrow(self, source: int, begin: int, target: int, end: int, category: str) -> None:
+        number = len(self.arrows) // 2 + 1
+        for phase, time, thread in ("s", begin, source), ("f", end, target):
+            arrow: FlowEnd = {
+                "name": category,
+                "cat": category,
+                "id": number,
+                "ph": phase,
+                "ts": time,
+                "pid": _PROCESS,
+                "tid": thread,
+            }
+            if phase == "f":
+                arrow["bp"] = "e"
+            self.arrows.append(arrow)
 
     def new_thread(self, name: str) -> int:
         """Threads from 1 on: viewers take thread 0 for the idle one."""
@@ -195,7 +232,7 @@ class _Trace:
         self.metadata("thread_sort_index", self.threads, sort_index=self.threads)
         return self.threads
 
-    def metadata(self, kind: str, thread: int, **args: Any) -> None:
-        self.names.append(
+    def metadata(self, kind: str, thread: int, **args: str | int) -> None:
+        self.metadata_events.append(
             {"name": kind, "ph": "M", "ts": 0, "pid": _PROCESS, "tid": thread, "args": args}
         )

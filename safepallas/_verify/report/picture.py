@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
+from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.diagnostics.naming import Names, is_known, short_paths
 from safepallas._verify.program import (
     Access,
     Barrier,
     Enter,
     Event,
-    Finding,
     Leave,
     Line,
     Program,
@@ -25,15 +26,6 @@ from safepallas._verify.program import (
     Start,
     Wait,
     Where,
-)
-from safepallas._verify.report.names import (
-    call_name,
-    call_names,
-    event_words,
-    is_known,
-    mesh_words,
-    short_paths,
-    short_place,
 )
 from safepallas._verify.report.svg import LETTER, Canvas, fit
 from safepallas._verify.report.timeline import Timeline
@@ -54,7 +46,7 @@ class _Row(NamedTuple):
     at: int
     begin: int
     end: int
-    words: str
+    text: str
     event: Event
 
 
@@ -83,6 +75,7 @@ class _Picture:
     ) -> None:
         self.verdict, self.program, self.timeline = verdict, program, timeline
         self.findings, self.about = findings, about
+        self.names = Names(program)
         self.canvas = Canvas()
         self.numbers: dict[Where, list[int]] = {}  # of the findings that name an event
         for number, finding in enumerate(findings, 1):
@@ -96,7 +89,7 @@ class _Picture:
         self.set_times()
         self.top = 112.0
         texts = [
-            self.left(core) + LETTER * len(self.words(core, row))
+            self.left(core) + LETTER * len(self.text(core, row))
             for core in range(self.cores)
             for row in [*self.rows[core], *self.blocked_row(core)]
         ]
@@ -110,7 +103,7 @@ class _Picture:
         rows: list[_Row] = []
         for at, (begin, end) in enumerate(moments):
             event = events[at]
-            words = event_words(self.program, core, event)
+            text = self.names.event(core, event)
             last = rows[-1] if rows else None
             if (
                 isinstance(event, Access)
@@ -119,10 +112,10 @@ class _Picture:
                 and isinstance(last.event, Access)
                 and Where(core, last.at) not in self.numbers
             ):
-                if words not in last.words.split(", "):
-                    rows[-1] = last._replace(words=f"{last.words}, {words}")
+                if text not in last.text.split(", "):
+                    rows[-1] = last._replace(text=f"{last.text}, {text}")
                 continue
-            rows.append(_Row(at, begin, end, words, event))
+            rows.append(_Row(at, begin, end, text, event))
         return rows
 
     def tracks_of(self, core: int) -> dict[Where, int]:
@@ -206,7 +199,7 @@ class _Picture:
         return self.canvas.document(self.width, height, self.title())
 
     def title(self) -> str:
-        return f"{call_names(self.program)} on {mesh_words(self.program)}: {self.verdict}"
+        return f"{self.names.calls()} on {self.names.mesh()}: {self.verdict}"
 
     def draw_heading(self) -> None:
         self.canvas.text(MARGIN, 34, self.title(), VERDICTS[self.verdict], bold=True, size=17)
@@ -221,7 +214,7 @@ class _Picture:
         for core in range(self.cores):
             x = MARGIN + core * self.lane
             self.canvas.box(x, 82, self.lane - 10, 22, "#eaeef2", round_=4)
-            self.canvas.text(x + 8, 97, short_place(self.program, core), INK, bold=True, size=12)
+            self.canvas.text(x + 8, 97, self.names.core(core), INK, bold=True, size=12)
 
     def draw_calls(self, core: int) -> None:
         opened: _Row | None = None
@@ -251,7 +244,7 @@ class _Picture:
             y2 = self.y(min(end, self.drawn[-1]))
             color = RED if where in self.numbers else BLUE
             event = self.program.cores[core][where.at]
-            title = f"{event_words(self.program, core, event)}: in flight{self.source(event)}"
+            title = f"{self.names.event(core, event)}: in flight{self.source(event)}"
             x = self.x(core) + 7 + TRACK * track
             self.canvas.box(x, y1, 5, y2 - y1, color, round_=2, opacity=0.75, title=title)
 
@@ -262,7 +255,7 @@ class _Picture:
             wrong = hop.source in self.numbers
             color = RED if wrong else BLUE if hop.is_copy else GREEN
             event = self.program.cores[hop.source.core][hop.source.at]
-            words = event_words(self.program, hop.source.core, event)
+            text = self.names.event(hop.source.core, event)
             self.canvas.arrow(
                 self.x(hop.source.core),
                 self.y(hop.departure),
@@ -271,7 +264,7 @@ class _Picture:
                 color,
                 dashed=not hop.is_copy,
                 width=2 if wrong else 1.3,
-                title=f"{words}{self.source(event)}",
+                title=f"{text}{self.source(event)}",
             )
 
     def draw_events(self, core: int) -> None:
@@ -288,26 +281,26 @@ class _Picture:
             return []
         at, begin = len(self.timeline.moments[core]), self.timeline.blocked[core]
         event = self.program.cores[core][at]
-        words = event_words(self.program, core, event) + ", for ever"
-        return [_Row(at, begin, self.timeline.length, words, event)]
+        text = self.names.event(core, event) + ", never ends"
+        return [_Row(at, begin, self.timeline.length, text, event)]
 
     def left(self, core: int) -> float:
         """Where text begins, from the line of life on: beyond the tracks of the copies."""
         return 12 + TRACK * max((t + 1 for t in self.tracks[core].values()), default=0)
 
-    def words(self, core: int, row: _Row) -> str:
+    def text(self, core: int, row: _Row) -> str:
         """The text of a row, with its line and the numbers of findings."""
         numbers = self.numbers.get(Where(core, row.at), [])
-        words, event = row.words, row.event
+        text, event = row.text, row.event
         if row.at < len(self.timeline.moments[core]):
             if isinstance(event, Enter) and not numbers:
-                words = call_name(self.program, event.call)
+                text = self.names.call(event.call)
                 if row.end > row.begin:
-                    words += ": waits for all to enter"
+                    text += ": waits for all to enter"
             elif isinstance(event, Leave) and not numbers:
-                words = "end"
+                text = "end"
         mark = f"({', '.join(map(str, numbers))}) " if numbers else ""
-        return f"{self.where(event.line)} {mark}{words}".lstrip()
+        return f"{self.where(event.line)} {mark}{text}".lstrip()
 
     def draw_event(self, core: int, row: _Row, *, blocked: bool = False) -> None:
         x, y = self.x(core), self.y(max(row.begin, self.drawn[0]))
@@ -320,7 +313,7 @@ class _Picture:
         if waits or blocked:
             y2 = self.y(min(row.end, self.drawn[-1]))
             self.canvas.box(
-                x - 4, y - 5, 8, y2 - y + 10, RED if wrong else AMBER, round_=2, title=row.words
+                x - 4, y - 5, 8, y2 - y + 10, RED if wrong else AMBER, round_=2, title=row.text
             )
         elif isinstance(event, Start | Signal):
             own = BLUE if isinstance(event, Start) else GREEN
@@ -329,7 +322,7 @@ class _Picture:
             self.canvas.box(x - 3, y - 1.5, 6, 3, RED if wrong else LINE)
         left = x + self.left(core)
         room = MARGIN + (core + 1) * self.lane - 14 - left
-        text = fit(self.words(core, row), room)
+        text = fit(self.text(core, row), room)
         self.canvas.box(left - 2, y - 7, len(text) * LETTER + 4, 14, BOX, opacity=0.7)
         self.canvas.text(
             left,
@@ -337,12 +330,12 @@ class _Picture:
             text,
             color if wrong or isinstance(event, Enter | Barrier | Wait | Start | Signal) else FAINT,
             bold=wrong or isinstance(event, Enter),
-            title=f"{row.words}{self.source(event)}",
+            title=f"{row.text}{self.source(event)}",
         )
 
     def draw_legend(self, y: float) -> float:
         canvas, x = self.canvas, float(MARGIN)
-        for words, color, what in (
+        for text, color, what in (
             ("waits", AMBER, "wait"),
             ("copy in flight", BLUE, "copy"),
             ("copy to another core", BLUE, "arrow"),
@@ -358,8 +351,8 @@ class _Picture:
             else:
                 canvas.arrow(x, y, x + 28, y, color, dashed=what == "dashed")
                 x += 36
-            canvas.text(x, y + 4, words, FAINT)
-            x += len(words) * LETTER + 22
+            canvas.text(x, y + 4, text, FAINT)
+            x += len(text) * LETTER + 22
         return y + 20
 
     def draw_findings(self, y: float) -> float:

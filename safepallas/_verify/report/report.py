@@ -1,4 +1,4 @@
-"""What `verify` has found, in words."""
+"""What `verify` has found: the verdict, and the text and pictures of it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 import jax
 
 from safepallas._errors import verification_errors
-from safepallas._verify.program import Finding, FindingKind, Program, Step, UndecidedError
+from safepallas._verify.diagnostics.finding import Finding, FindingKind
+from safepallas._verify.diagnostics.naming import Names, count, is_known, short_paths
+from safepallas._verify.program import Program, Step, UndecidedError
 from safepallas._verify.report import perfetto
 from safepallas._verify.report import picture as _picture
-from safepallas._verify.report.names import call_names, count, is_known, mesh_words, short_paths
 from safepallas._verify.report.timeline import Timeline, complete, lay_out
 
 Verdict: TypeAlias = Literal["safe", "unsafe", "undecided"]
+
+_VERDICTS: Final = get_args(Verdict)
 
 _WIDTH: Final = 100
 _ONE: Final = {"copies": "copy", "accesses": "access"}
 
 
 class Schedule(Protocol):
-    """What a report needs of an analysis: one real schedule, and how much there was to look at."""
+    """What a report needs of an analysis: one real schedule, and how much there was to analyse."""
 
     @property
     def order(self) -> Sequence[Step]: ...
@@ -37,12 +40,15 @@ class Schedule(Protocol):
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class Report:
-    """The verdict on a protocol, and the reasons.
+    """The verdict on a protocol, and the reasons. `verify` makes it.
 
     `verdict` is ``"safe"``, ``"unsafe"`` (there are `findings`) or ``"undecided"`` (the reason is
     in `undecided`). It holds for the devices and the values that were given, and no others; they
     are listed at the end of the text, ``str(report)``. `program` and `analysis` are what the
     pictures are drawn from; their classes are private.
+
+    Raises:
+        ValueError: The verdict does not agree with the reasons.
 
     Example::
 
@@ -61,9 +67,14 @@ class Report:
 
     def __post_init__(self) -> None:
         # Undecided is never reported as safe, whoever makes the report.
-        assert (self.verdict == "unsafe") == bool(self.findings)
-        assert self.verdict != "safe" or self.undecided is None
-        assert self.verdict != "undecided" or self.undecided is not None
+        if self.verdict not in _VERDICTS:
+            raise ValueError(f"expected a verdict of {_VERDICTS}, but got {self.verdict!r}")
+        if (self.verdict == "unsafe") != bool(self.findings):
+            raise ValueError(f"{self.verdict!r} does not go with {len(self.findings)} findings")
+        if self.verdict == "safe" and self.undecided is not None:
+            raise ValueError(f"'safe' does not go with a reason to be undecided: {self.undecided}")
+        if self.verdict == "undecided" and self.undecided is None:
+            raise ValueError("'undecided' needs a reason")
 
     def raise_if_unsafe(self) -> None:
         """Raise unless the verdict is ``"safe"``, also where it is ``"undecided"``.
@@ -131,17 +142,17 @@ class Report:
             elif self.undecided is not None:
                 why = f"the protocol is undecided{_at(self.undecided)}"
             raise verification_errors.nothing_to_draw(why)
-        shown = self._witness()
+        shown = self._shown_finding()
         if shown is None:
             return lay_out(self.program, self.analysis.order), self.program
         order, late = complete(self.program, shown, self.analysis.order)
         return lay_out(self.program, order, late), self.program
 
-    def _witness(self) -> Finding | None:
-        return next((finding for finding in self.findings if finding.witness), None)
+    def _shown_finding(self) -> Finding | None:
+        return next((finding for finding in self.findings if finding.schedule), None)
 
     def _shown(self) -> str:
-        shown = self._witness()
+        shown = self._shown_finding()
         if shown is None:
             return "one of its schedules"
         return f"a schedule that shows finding {self.findings.index(shown) + 1}"
@@ -150,8 +161,8 @@ class Report:
         if self.program is None:
             return f"{self.verdict}."
         found = f": {count(len(self.findings), 'finding')}" if self.findings else ""
-        program = self.program
-        return f"{self.verdict}: {call_names(program)} on {mesh_words(program)}{found}."
+        names = Names(self.program)
+        return f"{self.verdict}: {names.calls()} on {names.mesh()}{found}."
 
     def _counts(self) -> str:
         if self.program is None:
@@ -169,10 +180,10 @@ class Report:
         return ", ".join(counted)
 
     def _scope(self) -> list[str]:
-        """What was looked at, and what the verdict takes for granted."""
+        """What was analysed, and what the verdict takes for granted."""
         if self.program is None:
             return []
-        lines = [_fill(f"Looked at: {self._counts()}.")]
+        lines = [_fill(f"Analysed: {self._counts()}.")]
         if self.program.assumed:
             lines.append("Assumed:")
             lines += [_fill(f"- {text}", "  ") for text in self.program.assumed]

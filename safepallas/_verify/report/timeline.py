@@ -2,29 +2,18 @@
 
 The time is logical. An event takes one step of it, a copy a few, and each happens as soon as what
 it needs has happened: cores run side by side, as they do on the chip, although the schedule names
-one event after the other.
+one event after the other. Which signal satisfies which wait is what the semaphore machine records.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from safepallas._verify.program import (
-    Barrier,
-    Enter,
-    Finding,
-    Program,
-    Semaphore,
-    Signal,
-    Start,
-    Step,
-    Wait,
-    Where,
-)
+from safepallas._verify.analysis.semaphore_machine import ENTER, number_program, replay
+from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.program import Program, Signal, Start, Step, Wait, Where
 
 # Steps from the start of a copy to its ends: few, but enough for an arrow to be seen.
 READ_TAKES: Final = 2
@@ -62,7 +51,7 @@ class Timeline:
     """A schedule in logical time."""
 
     moments: list[list[Moment]]  # by core and event, as far as the core comes
-    blocked: dict[int, int]  # by core: since when it waits for ever at its next event
+    blocked: dict[int, int]  # by core: since when it waits at its next event, which never happens
     flights: dict[Where, Flight]
     hops: list[Hop]
     length: int  # the first time at which nothing happens any more
@@ -74,7 +63,7 @@ def lay_out(program: Program, order: Iterable[Step], late: Step | None = None) -
     `late` is a step to be shown as late as the schedule allows: after all that comes before it in
     `order`. Without that it would move to where it may happen first.
     """
-    return _Layout(program).run(order, late)
+    return _Layout(program, order, late).lay_out()
 
 
 def complete(
@@ -82,11 +71,11 @@ def complete(
 ) -> tuple[list[Step], Step | None]:
     """The schedule that shows a finding, to its end, and the step of it that is to be late.
 
-    A witness ends with what should not have happened yet, while the other of the two is held back.
-    If it ends with the start of a copy, the whole of that copy comes then. Next is what was held
-    back, and after it the rest of `order`: what could happen still can.
+    Its schedule ends with what should not have happened yet, while the other of the two is held
+    back. If it ends with the start of a copy, the whole of that copy comes then. Next is what was
+    held back, and after it the rest of `order`: what could happen still can.
     """
-    shown = [*finding.witness]
+    shown = [*finding.schedule]
     happened = set(shown)
     core, at, _ = last = shown[-1]
     if isinstance(program.cores[core][at], Start) and last[:2] in finding.events:
@@ -98,55 +87,29 @@ def complete(
     return [*shown, *rest], late
 
 
-class _Arrivals:
-    """What has come to one semaphore, earliest first, and what its owner has taken of it."""
-
-    def __init__(self) -> None:
-        self.waiting: list[tuple[int, int, int, Hop | None]] = []  # a heap: time, serial, amount
-        self.serial = 0
-        self.come = 0
-        self.asked = 0
-        self.time = 0
-
-    def add(self, time: int, amount: int, hop: Hop | None) -> None:
-        self.serial += 1
-        heapq.heappush(self.waiting, (time, self.serial, amount, hop))
-
-    def take(self, amount: int, taker: Where) -> int:
-        """When there is enough for the next wait."""
-        self.asked += amount
-        while self.come < self.asked and self.waiting:
-            time, _, more, hop = heapq.heappop(self.waiting)
-            self.come += more
-            self.time = max(self.time, time)
-            if hop is not None:
-                hop.into = taker
-        return self.time
-
-
 class _Layout:
-    def __init__(self, program: Program) -> None:
-        cores = len(program.cores)
+    def __init__(self, program: Program, order: Iterable[Step], late: Step | None) -> None:
         self.program = program
-        self.moments: list[list[Moment]] = [[] for _ in range(cores)]
-        self.free = [0] * cores  # the time of each core's next event
-        self.arrivals: defaultdict[Semaphore, _Arrivals] = defaultdict(_Arrivals)
-        self.entries: list[defaultdict[Hashable, int]] = [defaultdict(int) for _ in range(cores)]
-        self.gates: dict[tuple[Hashable, int], int] = {}  # when all cores have come to a call
+        self.numbered = number_program(program)
+        self.run = replay(self.numbered, order)
+        self.late = late
+        self.moments: list[list[Moment]] = [[] for _ in program.cores]
+        self.free = [0] * len(program.cores)  # the time of each core's next event
+        self.arrivals: dict[Step, int] = {}  # when a signal, or an end of a copy, arrives
+        self.hop_of: dict[Step, Hop] = {}
+        self.barriers: dict[int, int] = {}  # when all cores are at a barrier, by its number
         self.flights: dict[Where, Flight] = {}
-        self.reads: dict[Where, int] = {}
         self.hops: list[Hop] = []
         self.last = 0
 
-    def run(self, order: Iterable[Step], late: Step | None) -> Timeline:
-        for step in order:
-            core, at, part = step
-            floor = self.last + 1 if step == late else 0
-            event = self.program.cores[core][at]
-            if part == "":
-                self.happen(Where(core, at), floor)
+    def lay_out(self) -> Timeline:
+        for step in self.run.order:
+            earliest = self.last + 1 if step == self.late else 0
+            event = self.program.cores[step.core][step.at]
+            if step.part == "":
+                self.place_event(step, earliest)
             elif isinstance(event, Start):
-                self.end_copy(Where(core, at), event, part, floor)
+                self.place_end_of_copy(step, event, earliest)
         length = self.last + 1
         blocked = {
             core: free
@@ -157,53 +120,59 @@ class _Layout:
             length = max(length, *(free + 1 for free in blocked.values())) + 1
         return Timeline(self.moments, blocked, self.flights, self.hops, length)
 
-    def happen(self, where: Where, floor: int) -> None:
-        core = where.core
-        event = self.program.cores[core][where.at]
-        begin = end = max(self.free[core], floor)
-        match event:
-            case Wait():
-                end = max(begin, self.arrivals[event.semaphore].take(event.amount, where))
-            case Enter(barrier=True):
-                end = max(begin, self.gate(core, event.call, range(len(self.free))))
-            case Barrier():
-                end = max(begin, self.gate(core, ("meet", event.key), event.among))
-            case Signal():
-                hop = None
-                if event.semaphore.core != core:
-                    hop = Hop(where, begin, event.semaphore.core, begin + 1, is_copy=False)
-                    self.hops.append(hop)
-                self.arrivals[event.semaphore].add(begin + 1, event.amount, hop)
-            case Start():
-                self.flights[where] = Flight(begin, None)
-            case _:
-                pass
+    def place_event(self, step: Step, earliest: int) -> None:
+        core, where = step.core, Where(step.core, step.at)
+        event = self.program.cores[core][step.at]
+        begin = end = max(self.free[core], earliest)
+        code, number, _ = self.numbered.ops[core][step.at]
+        if isinstance(event, Wait):
+            end = max(begin, self.take(where))
+        elif code == ENTER:
+            end = max(begin, self.barrier(number))
+        elif isinstance(event, Signal):
+            self.arrivals[step] = begin + 1
+            self.add_hop(step, begin, event.semaphore.core, begin + 1, is_copy=False)
+        elif isinstance(event, Start):
+            self.flights[where] = Flight(begin, None)
         self.moments[core].append(Moment(begin, end))
         self.free[core] = end + 1
         self.last = max(self.last, end)
 
-    def gate(self, core: int, what: Hashable, among: Iterable[int]) -> int:
-        """When all those cores have come to a call or a barrier, for the first time or a later."""
-        self.entries[core][what] += 1
-        key = what, self.entries[core][what]
-        # The first to pass finds all the others there: none is beyond its own entry yet.
-        return self.gates.setdefault(key, max(self.free[other] for other in among))
+    def take(self, wait: Where) -> int:
+        """When all that satisfies a wait has arrived."""
+        time = 0
+        for step in self.run.satisfied_by[wait]:
+            time = max(time, self.arrivals[step])
+            if step in self.hop_of:
+                self.hop_of[step].into = wait
+        return time
 
-    def end_copy(self, where: Where, event: Start, part: str, floor: int) -> None:
+    def barrier(self, number: int) -> int:
+        """When all cores are at a barrier."""
+        # The first to pass finds all the others there: none is beyond it yet.
+        among = self.numbered.barriers[number].among
+        return self.barriers.setdefault(number, max(self.free[other] for other in among))
+
+    def place_end_of_copy(self, step: Step, event: Start, earliest: int) -> None:
+        where = Where(step.core, step.at)
         begin = self.flights[where].begin
-        if part == "read":
-            time = self.reads[where] = max(begin + READ_TAKES, floor)
-            if event.send is not None:
-                self.arrivals[event.send].add(time, event.amount, None)
+        if step.part == "read":
+            time = max(begin + READ_TAKES, earliest)
         else:
             # Never complete before the source is read.
-            time = max(begin + COPY_TAKES, self.reads.get(where, 0) + 1, floor)
+            read = self.arrivals.get(step._replace(part="read"), 0)
+            time = max(begin + COPY_TAKES, read + 1, earliest)
             self.flights[where] = Flight(begin, time)
-            hop = None
             into = event.target.core if event.recv is None else event.recv.core
-            if into != where.core:
-                hop = Hop(where, begin, into, time, is_copy=True)
-                self.hops.append(hop)
-            if event.recv is not None:
-                self.arrivals[event.recv].add(time, event.amount, hop)
+            self.add_hop(step, begin, into, time, is_copy=True)
+        self.arrivals[step] = time
         self.last = max(self.last, time)
+
+    def add_hop(
+        self, step: Step, departure: int, into: int, arrival: int, *, is_copy: bool
+    ) -> None:
+        """An arrow, where it goes to another core."""
+        if into != step.core:
+            hop = Hop(Where(step.core, step.at), departure, into, arrival, is_copy)
+            self.hop_of[step] = hop
+            self.hops.append(hop)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from safepallas._jax import operations as ops
 from safepallas._semaphores.kinds import BARRIER, REGULAR, Kind
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.boxes import Box
 from safepallas._verify.extract.core import semaphore_noun
 from safepallas._verify.extract.device_ids import finder
@@ -16,7 +17,6 @@ from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.extract.views import ViewReader
 from safepallas._verify.program import (
     Allocation,
-    FindingKind,
     Line,
     Semaphore,
     Signal,
