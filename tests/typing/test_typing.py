@@ -81,8 +81,8 @@ def test_no_checker_heeds_what_another_is_told(
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{folder}_file.py").touch()
     told = ["type: ignore", "pyright: ignore", "pyrefly: ignore", "ty: ignore", "none"]
-    lines = [f"half('one')  # {comment}\n" for comment in told]
-    function = "def half(number: int) -> float:\n    return number / 2\n\n\n"
+    lines = [f"inverse('one')  # {comment}\n" for comment in told]
+    function = "def inverse(number: int) -> float:\n    return 1 / number\n\n\n"
     (tmp_path / "reject" / "told.py").write_text(function + "".join(lines))
     seen = {line.number for line in CHECKERS[checker](tmp_path, tmp_path / "cache")}
     own = {"mypy": {5}, "pyright": {6}, "pyrefly": set[int](), "ty": {8}}[checker]

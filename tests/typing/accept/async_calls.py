@@ -1,4 +1,4 @@
-"""A kernel in two halves, whose in-flight state goes through helpers and a dataclass."""
+"""A kernel's start and done, whose in-flight state goes through helpers and a dataclass."""
 
 import dataclasses
 import functools

@@ -13,13 +13,13 @@ import safepallas as sp
 AXES = ("x", "y")
 
 
-def meet(axes: Sequence[str]) -> None:
+def pass_barrier(axes: Sequence[str]) -> None:
     sp.barrier_all(axes)
 
 
 def kernel(x: sp.Ref, o: sp.Ref, send: sp.DmaSemaphore, recv: sp.DmaSemaphore) -> None:
     for axes in (AXES, list(AXES), ("x",), ["x"]):
-        meet(axes)
+        pass_barrier(axes)
     sp.barrier_all("x")
     sp.barrier_all(axes=AXES)
     sp.barrier_all(sorted(AXES))
