@@ -15,6 +15,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = ("accept", "reject", "reveal", "limits")
+CHECKED = (*FOLDERS, "untyped")  # as JAX is to mypy without configuration
 CHECK_SECONDS = 300  # for one checker over all files, with a cold cache
 
 MARK = re.compile(r"#\s*(?P<letter>[EL])(?:\((?P<blind>[a-z, ]+)\))?: \S")
@@ -53,7 +54,7 @@ def files(folder: str) -> list[Path]:
 
 
 def all_files() -> list[Path]:
-    return [path for folder in FOLDERS for path in files(folder)]
+    return [path for folder in CHECKED for path in files(folder)]
 
 
 def run(
@@ -98,6 +99,9 @@ untyped_calls_exclude = jax
 
 [mypy-*.without_any]
 disallow_any_expr = True
+
+[mypy-untyped.*]
+disallow_untyped_defs = False
 """
 
 
@@ -107,12 +111,16 @@ def mypy(work: Path, cache: Path) -> Errors:
     config.write_text(MYPY)
     command = [sys.executable, "-m", "mypy", "--config-file", str(config)]
     command += ["--cache-dir", str(cache), "--python-executable", sys.executable]
-    command += ["--output", "json", *FOLDERS]
+    command += ["--output", "json", *CHECKED]
     done = run(command, CHECK_SECONDS, MYPYPATH=search_path())
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return collect(
-        [(e["file"], e["line"], e["message"]) for e in found if e["severity"] == "error"]
+        [
+            (e["file"], e["line"], "\n".join(filter(None, (e["message"], e["hint"]))))
+            for e in found
+            if e["severity"] == "error"
+        ]
     )
 
 
@@ -122,7 +130,7 @@ def pyright(work: Path, cache: Path) -> Errors:
     config = work / "pyrightconfig.json"
     settings: dict[str, Any] = {
         # It takes relative paths only, and looks from where the config is.
-        "include": [os.path.relpath(HERE / folder, work.resolve()) for folder in FOLDERS],
+        "include": [os.path.relpath(HERE / folder, work.resolve()) for folder in CHECKED],
         "typeCheckingMode": "strict",
         "enableTypeIgnoreComments": False,
         # JAX and Pallas are only partly annotated.
@@ -161,7 +169,7 @@ def pyrefly(work: Path, cache: Path) -> Errors:
     del cache
     config = work / "pyrefly.toml"  # without one it reports next to nothing
     settings = {
-        "project-includes": [str(HERE / folder / "*.py") for folder in FOLDERS],
+        "project-includes": [str(HERE / folder / "*.py") for folder in CHECKED],
         "python-interpreter-path": sys.executable,
         "search-path": [search_path()] if search_path() else [],
         "preset": "strict",
@@ -190,17 +198,22 @@ def pyrefly(work: Path, cache: Path) -> Errors:
     )
 
 
+def run_ty(work: Path, output: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """One run of ty over files or folders, with this form of output."""
+    config = work / "ty.toml"
+    config.write_text("[analysis]\nrespect-type-ignore-comments = false\n")
+    command = [sys.executable, "-m", "ty", "check", "--config-file", str(config)]
+    command += ["--python", sys.executable, "--color", "never"]
+    if search_path():
+        command += ["--extra-search-path", search_path()]
+    command += ["--output-format", output, "--no-progress", "--no-respect-ignore-files"]
+    return run([*command, *arguments], CHECK_SECONDS)
+
+
 def ty(work: Path, cache: Path) -> Errors:
     """What ty says about all data files, at its default level."""
     del cache
-    config = work / "ty.toml"
-    config.write_text("[analysis]\nrespect-type-ignore-comments = false\n")
-    command = [sys.executable, "-m", "ty", "check", "-v", "--config-file", str(config)]
-    command += ["--python", sys.executable]
-    if search_path():
-        command += ["--extra-search-path", search_path()]
-    command += ["--output-format", "gitlab", "--no-progress", "--no-respect-ignore-files"]
-    done = run([*command, *FOLDERS], CHECK_SECONDS)
+    done = run_ty(work, "gitlab", "-v", *CHECKED)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     checked = re.search(r"Indexed (\d+) file\(s\)", done.stderr)
     assert checked is not None, done.stderr

@@ -77,7 +77,7 @@ def test_no_checker_heeds_what_another_is_told(
 ) -> None:
     require(checker)
     monkeypatch.setattr(checkers, "HERE", tmp_path)
-    for folder in FOLDERS:
+    for folder in checkers.CHECKED:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{folder}_file.py").touch()
     told = ["type: ignore", "pyright: ignore", "pyrefly: ignore", "ty: ignore", "none"]
