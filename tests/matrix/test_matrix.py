@@ -10,8 +10,8 @@ import pytest
 
 import safepallas as sp
 
+from ..typing.checkers import CHECKERS, INSTALLED
 from . import generate, render
-from .checkers import CHECKERS, missing
 from .misuses import CORRECT, MISUSES, Misuse
 
 CI = bool(os.environ.get("CI"))
@@ -19,7 +19,8 @@ CI = bool(os.environ.get("CI"))
 
 def lacking() -> list[str]:
     """What is not installed, and is needed to fill the matrix."""
-    return missing() + ([] if importlib.util.find_spec("libtpu") else ["libtpu"])
+    missing = [name for name in CHECKERS if name not in INSTALLED]
+    return missing + ([] if importlib.util.find_spec("libtpu") else ["libtpu"])
 
 
 def demand(absent: list[str], ci: bool) -> None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from .checkers import CHECKERS, HERE, Errors, Line, require, run_ty
+from .checkers import CHECKERS, HERE, Errors, Files, Line, require, run_ty
 
 FILE = "reject/wrong_calls.py"
 UNTYPED = "untyped/calls.py"
@@ -122,7 +122,8 @@ def printed(
     for lines in found.get("pyrefly", {}).values():
         lines += ["  --> place", "   |", "source", "   |    ^"]  # what its JSON leaves out
     if "ty" in found:
-        done = run_ty(tmp_path_factory.mktemp("ty-full"), "full", FILE)
+        work = tmp_path_factory.mktemp("ty-full")
+        done = run_ty(Files(HERE, [FILE], work, work), "full")
         found["ty"] = {number: [] for number in CALLS.values()}
         for block in re.split(r"\n(?=error\[)", f"\n{done.stdout}"):
             place = re.search(rf"--> {FILE}:(\d+):", block)

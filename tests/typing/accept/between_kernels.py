@@ -71,7 +71,3 @@ def main() -> None:
     np.testing.assert_array_equal(in_sequence(x), 3 * x)
     out = jax.eval_shape(apart, x)
     assert (out.shape, out.dtype) == (x.shape, x.dtype)
-
-
-if __name__ == "__main__":
-    main()

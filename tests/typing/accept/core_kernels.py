@@ -165,7 +165,3 @@ def main() -> None:
         np.testing.assert_array_equal(jax.jit(on_vector_subcores)(x), x)
         Flags().trace()
         all_at_once()
-
-
-if __name__ == "__main__":
-    main()

@@ -97,7 +97,3 @@ def main() -> None:
     matched = sp.pallas_call(seven, like, scratch_shapes=SEVEN, interpret=True)
     np.testing.assert_array_equal(matched(x), x)
     np.testing.assert_array_equal(sp.pallas_call(scoped, like, interpret=True)(x), x)
-
-
-if __name__ == "__main__":
-    main()

@@ -64,7 +64,3 @@ def main() -> None:
 
     at_half = sp.pallas_call(halved, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)
     np.testing.assert_array_equal(at_half(x), x / 2)
-
-
-if __name__ == "__main__":
-    main()

@@ -48,7 +48,3 @@ def main() -> None:
     mine, theirs = jax.jit(fn)(x)
     np.testing.assert_array_equal(mine, x)
     np.testing.assert_array_equal(theirs, jnp.roll(x, ROWS, axis=0))
-
-
-if __name__ == "__main__":
-    main()
