@@ -65,8 +65,8 @@ def errors_of(name: str, work: Path) -> Errors:
     own = work / name
     own.mkdir()
     pyright = {**PYRIGHT, "reportUnusedImport": False}
-    folders = [*map(_folder, SIDES)]
-    return CHECKERS[name](Files(work, folders, own, own, pyright=pyright, pyrefly=None))
+    files = Files(work, [*map(_folder, SIDES)], own, own, pyright=pyright, pyrefly=None)
+    return CHECKERS[name](files._replace(warnings=name == "pyright"))
 
 
 def check(name: str, work: Path) -> dict[str, str]:

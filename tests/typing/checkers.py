@@ -119,6 +119,7 @@ class Files(NamedTuple):
     search: str | None = None  # None: where this safepallas is
     pyright: Mapping[str, object] = PYRIGHT
     pyrefly: str | None = "strict"  # its preset
+    warnings: bool = True  # whether they count as errors
 
     @property
     def paths(self) -> list[str]:
@@ -182,7 +183,7 @@ def pyright(files: Files) -> Errors:
     return files.collect(
         (e["file"], e["range"]["start"]["line"] + 1, e["message"])
         for e in report["generalDiagnostics"]
-        if e["severity"] in ("error", "warning")
+        if e["severity"] == "error" or (files.warnings and e["severity"] == "warning")
     )
 
 
@@ -210,11 +211,10 @@ def pyrefly(files: Files) -> Errors:
     assert checked is not None, done.stderr
     assert int(checked[1].replace(",", "")) == files.count(), done.stderr
     report = json.loads(output.read_text())
-    severities = ("error", "warn") if files.pyrefly == "strict" else ("error",)
     return files.collect(
         (e["path"], e["line"], e["description"])
         for e in report["errors"]
-        if e["severity"] in severities
+        if e["severity"] == "error" or (files.warnings and e["severity"] == "warn")
     )
 
 
@@ -242,7 +242,7 @@ def ty(files: Files) -> Errors:
     return files.collect(
         (e["location"]["path"], e["location"]["positions"]["begin"]["line"], e["description"])
         for e in json.loads(done.stdout)
-        if e["severity"] in ("major", "critical", "blocker")
+        if files.warnings or e["severity"] in ("major", "critical", "blocker")
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import safepallas as sp
+from safepallas import verification
 
 from .checkers import CHECK_SECONDS, HERE, MYPY, library_parent, require, run
 
@@ -169,7 +170,7 @@ def signatures() -> Iterator[tuple[str, Any]]:
 
 def hints(function: Any) -> dict[str, Any]:
     # `sp.verify` imports what it returns when it is called.
-    return typing.get_type_hints(function, localns=vars(sp.verification))
+    return typing.get_type_hints(function, localns=vars(verification))
 
 
 def test_every_any_in_a_signature_has_its_reason() -> None:
