@@ -42,6 +42,8 @@ TAKEN_AS_PALLAS_DOES = {
     "pallas_call.out_shape",
     "pallas_call.out_specs",
     "run_scoped.collective_axes",
+    "verify.args",  # as of `jax.make_jaxpr`
+    "verify.function",
     "with_scoped.collective_axes",
 }
 IN_TYPES_OF_NUMPY_AND_JAX = {  # np.integer[Any], jax.typing.DTypeLike
