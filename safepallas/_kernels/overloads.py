@@ -289,7 +289,7 @@ def pallas_call(
         scratch_shapes: a `Scratch` class (the kernel's last parameter is an instance of it), a
             tuple of specs (a parameter each, in order), or a dict of specs (keyword parameters).
             Elements may be tuples and dicts of specs. Type checkers follow the first two, up to
-            8 refs and 6 specs; a list hides its elements from them. It goes here also beside a
+            16 refs and 6 specs; a list hides its elements from them. It goes here also beside a
             `grid_spec` (``pltpu.PrefetchScalarGridSpec``).
         grid_spec, grid, in_specs, out_specs, input_output_aliases: as in ``pl.pallas_call``.
         compiler_params, interpret, debug, name, cost_estimate, metadata: as in ``pl.pallas_call``.
