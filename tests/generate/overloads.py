@@ -1,31 +1,33 @@
-"""Writes the overloads of `safepallas/_kernels/overloads.py`: ``python -m tests.generate.overloads``.
+"""Writes the overloads of `safepallas._kernels.overloads`: ``python -m tests.generate.overloads``.
 
-A type checker can match handles against a kernel's last parameters only for a fixed number of
-parameters. So there is an overload for each number of refs and specs; a test demands that the file
-is what this module writes. What stands between the marks is replaced, the rest is kept.
+What stands between the marks of a section is replaced, the rest is kept; a test demands that the
+file is what this module writes.
+
+A checker matches handles against a kernel's last parameters only for a fixed number of refs before
+them. That number is a union of callables in one overload, not an overload each: mypy and pyrefly
+list every overload of a call that fits none, so each function has at most `MOST` of them. Of such
+a union mypy, pyrefly and ty use only a lone callable to infer the parameters of a lambda. Where
+lambdas are likely there are two overloads: one whose only callable takes `LAMBDA_REFS` refs, the
+other numbers being protocols, and one for lambdas of the other numbers.
 """
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-REFS = 8  # of a kernel: inputs and outputs
-SPECS = 6  # of one scope; more want a Scratch
+REFS = 16  # inputs and outputs of a kernel, one by one; more as *refs
+SPECS = 6  # requests of one scope; with more, none is checked: a Scratch is
 OUTER = 4  # arguments of a with_scoped function besides the allocations
+LAMBDA_REFS = 2  # an input and an output
+MOST = 12  # overloads of a function
 
-OPTIONS = (
-    "grid_spec: Any = None, grid: Any = (), in_specs: Any = ..., out_specs: Any = ..., "
-    "input_output_aliases: Mapping[int, int] = ..., debug: bool = False, interpret: Any = False, "
-    "name: str | None = None, compiler_params: Any = None, cost_estimate: Any = None, "
-    "metadata: dict[str, str] | None = None"
-)
-KERNEL_OPTIONS = (
-    "compiler_params: Any = None, interpret: Any = False, cost_estimate: Any = None, "
-    "debug: bool = False, name: str | None = None, metadata: dict[str, str] | None = None"
-)
 LETTERS = "ABCDEF"
 OUTERS = "PQRU"
+PALLAS_OPTIONS = "**options: Unpack[PallasCallOptions]"
+KERNEL_OPTIONS = "mesh: CoreMesh, **options: Unpack[KernelOptions]"
+RESULT = "Callable[..., Any]"
+UNCHECKED = "Callable[..., None]"
 
 
 def _function(name: str, parameters: str, result: str) -> str:
@@ -37,119 +39,22 @@ def _body(refs: int, allocations: Sequence[str]) -> str:
     return f"Callable[[{', '.join([*['Any'] * refs, *allocations])}], None]"
 
 
+def _kernel(allocations: str, *, fewest: int = 1) -> str:
+    """The type of a kernel that takes these, one letter each or a name, after its refs."""
+    names = [allocations] if allocations == "Group" else [*allocations]
+    named = f"Kernel{len(names)}[{', '.join(names)}]"
+    return named if fewest else f"{_body(0, names)} | {named}"
+
+
+def _for_lambdas(allocation: str) -> Iterator[str]:
+    """The two types of a kernel that takes this after any number of refs, of at least one."""
+    yield f"InOutKernel[{allocation}]"
+    yield f"OtherKernel[{allocation}]"
+
+
 def _tuple(letters: str) -> str:
     """The type of requests for these."""
     return f"tuple[{', '.join(f'Spec[{x}] | MemoryRef' for x in letters)}]"
-
-
-def _boundary(
-    name: str, kernel: str, out: str, scratch: str, options: str, *, fewest: int = 1
-) -> Iterator[str]:
-    """The overloads of a function that takes a kernel of at least `fewest` refs.
-
-    It takes it as the argument `kernel`, and its scratch as the argument `scratch`.
-    """
-
-    def call(body: str, requests: str) -> str:
-        parameters = f"{kernel}: {body}, {out}, *, {scratch}: {requests}, {options}"
-        return _function(name, parameters, "Callable[..., Any]")
-
-    # These three match no scratch. Of a call that fits nothing, mypy says what the first overload
-    # wants that takes a tuple, or a class; pyrefly and ty show the first of all, pyright the last.
-    untyped = "Callable[..., None]"
-    yield call(untyped, "ATupleOrScratchThatFitsTheKernel")
-    yield call(untyped, "tuple[ARequestThatFitsTheKernel, ...] = ()")
-    yield call(untyped, "type[AScratchThatFitsTheKernel]")
-    for refs in range(fewest, REFS + 1):
-        yield call(_body(refs, ["Group"]), "type[Group]")
-    for specs in range(1, SPECS + 1):
-        letters = LETTERS[:specs]
-        for refs in range(fewest, REFS + 1):
-            yield call(_body(refs, letters), _tuple(letters))
-    # What types cannot follow (dicts, lists, containers of specs) is checked while tracing.
-    yield call(untyped, "Mapping[str, Requests] | list[Any]")
-    for before in range(SPECS):
-        first = "".join("Spec[Any] | MemoryRef, " for _ in range(before))
-        yield call(untyped, f"tuple[{first}Container, *tuple[Requests, ...]]")
-    yield call(untyped, "Spec[ATupleOrScratchThatFitsTheKernel]")
-
-
-def pallas_call() -> Iterator[str]:
-    yield from _boundary("pallas_call", "kernel", "out_shape: Any", "scratch_shapes", OPTIONS)
-
-
-def kernel() -> Iterator[str]:
-    def call(before: str, requests: str, mesh: str, result: str) -> str:
-        parameters = f"{before}scratch_types: {requests}, mesh: {mesh}, {KERNEL_OPTIONS}"
-        return _function("kernel", parameters, result)
-
-    out = "out_type: Any = ()"
-    options = f"mesh: CoreMesh, {KERNEL_OPTIONS}"
-    *first, last = _boundary("kernel", "body", out, "scratch_types", options, fewest=0)
-    yield from first
-    # Several bodies: their scratch is typed where it is a class.
-    meshes, result = "Sequence[CoreMesh]", "Callable[..., Any]"
-    for refs in range(REFS + 1):
-        bodies = f"body: Sequence[{_body(refs, ['Group'])}], {out}, *, "
-        yield call(bodies, "type[Group]", meshes, result)
-    bodies = f"body: Sequence[Callable[..., None]], {out}, *, "
-    yield call(bodies, "Container = ()", meshes, result)
-    # The form of a decorator.
-    yield call(f"*, {out}, ", "type[Group]", "CoreMesh", "KernelWith1[Group]")
-    for specs in range(1, SPECS + 1):
-        letters = LETTERS[:specs]
-        decorator = f"KernelWith{specs}[{', '.join(letters)}]"
-        yield call(f"*, {out}, ", _tuple(letters), "CoreMesh", decorator)
-    decorator = "Callable[[Callable[..., None]], Callable[..., Any]]"
-    yield call(f"*, {out}, ", "Container = ()", "CoreMesh", decorator)
-    yield last
-
-
-def kernel_decorators() -> Iterator[str]:
-    for specs in range(1, SPECS + 1):
-        variables = [f"{x}_co" for x in LETTERS[:specs]]
-        lines = [f"class KernelWith{specs}(Protocol[{', '.join(variables)}]):"]
-        for refs in range(REFS + 1):
-            body = _body(refs, variables)
-            lines += [
-                "    @overload",
-                f"    def __call__(self, body: {body}, /) -> Callable[..., Any]: ...",
-            ]
-        yield "\n".join(lines)
-
-
-def pallas_call_async() -> Iterator[str]:
-    def call(half: str, semaphores: str, result: str) -> str:
-        options = "compiler_params: Any = None, interpret: Any = False"
-        # The class first: pyrefly takes it for what both halves must fit.
-        parameters = f"semaphores: {semaphores}, start: {half}, done: {half}, out_shape: Any, *"
-        return _function("pallas_call_async", f"{parameters}, {options}", f"AsyncCall[{result}]")
-
-    never = "AScratchThatFitsBothKernels"  # for messages, as above
-    yield call("Callable[..., None]", f"type[{never}]", never)
-    for refs in range(1, REFS + 1):
-        parameters = ", ".join(["Any"] * refs + ["Group"])
-        yield call(f"Callable[[{parameters}], None]", "type[Group]", "Group")
-
-
-def run_scoped() -> Iterator[str]:
-    tail = "*, collective_axes: Any = ()"
-    yield _function("run_scoped", f"body: Callable[[Group], T], spec: type[Group], /, {tail}", "T")
-    for specs in range(1, SPECS + 1):
-        letters = LETTERS[:specs]
-        requests = ", ".join(f"{x.lower()}: Spec[{x}] | MemoryRef" for x in letters)
-        body = f"body: Callable[[{', '.join(letters)}], T]"
-        yield _function("run_scoped", f"{body}, {requests}, /, {tail}", "T")
-
-
-def with_scoped() -> Iterator[str]:
-    tail = "*, collective_axes: Any = ()"
-    yield _function("with_scoped", f"spec: type[Group], /, {tail}", "WithScoped1[Group]")
-    for specs in range(1, SPECS + 1):
-        letters = LETTERS[:specs]
-        requests = ", ".join(f"{x.lower()}: Spec[{x}]" for x in letters)
-        result = f"WithScoped{specs}[{', '.join(letters)}]"
-        yield _function("with_scoped", f"{requests}, /, {tail}", result)
 
 
 def protocols() -> Iterator[str]:
@@ -160,17 +65,124 @@ def protocols() -> Iterator[str]:
         for outer in range(OUTER + 1):
             before = ", ".join(OUTERS[:outer])
             body = ", ".join([*OUTERS[:outer], *(f"{x}_co" for x in letters)])
-            lines += [
-                "    @overload",
-                f"    def __call__(self, fn: Callable[[{body}], T], /)"
-                f" -> Callable[[{before}], T]: ...",
-            ]
+            method = f"def __call__(self, fn: Callable[[{body}], T], /) -> Callable[[{before}], T]"
+            lines += ["    @overload", f"    {method}: ..."]
         yield "\n".join(lines)
+
+
+def kernels() -> Iterator[str]:
+    def alias(name: str, members: Iterable[str]) -> str:
+        return f"{name}: TypeAlias = {' | '.join(members)}"
+
+    others = [refs for refs in range(1, REFS + 1) if refs != LAMBDA_REFS]
+    for refs in others:
+        before = "".join(f"r{number}: Any, " for number in range(1, refs + 1))
+        yield f"class KernelOf{refs}(Protocol[A_contra]):"
+        yield f"    def __call__(self, {before}last: A_contra, /) -> None: ..."
+    protocols = (f"KernelOf{refs}[A]" for refs in others)
+    yield alias("InOutKernel", [_body(LAMBDA_REFS, "A"), *protocols])
+    yield alias("OtherKernel", (_body(refs, "A") for refs in others))
+    for specs in range(1, SPECS + 1):
+        bodies = (_body(refs, LETTERS[:specs]) for refs in range(1, REFS + 1))
+        yield alias(f"Kernel{specs}", bodies)
+
+
+def pallas_call() -> Iterator[str]:
+    def call(body: str, requests: str) -> str:
+        parameters = f"kernel: {body}, out_shape: Any, *, scratch_shapes: {requests}"
+        return _function("pallas_call", f"{parameters}, {PALLAS_OPTIONS}", RESULT)
+
+    for body in _for_lambdas("Group"):
+        yield call(body, "type[Group]")
+    # Nothing fits this one. Of tuples that fit nothing mypy reports the first overload.
+    yield call(UNCHECKED, "tuple[FitsTheKernelWhereTheRestIsRight, ...]")
+    for body in _for_lambdas("A"):
+        yield call(body, _tuple("A"))
+    for specs in range(2, SPECS + 1):
+        yield call(_kernel(LETTERS[:specs]), _tuple(LETTERS[:specs]))
+    yield call(UNCHECKED, "ScratchThatFitsTheKernel = ()")
+
+
+def kernel() -> Iterator[str]:
+    def call(body: str, requests: str, options: str = KERNEL_OPTIONS) -> str:
+        parameters = f"body: {body}, out_type: Any = (), *, scratch_types: {requests}"
+        return _function("kernel", f"{parameters}, {options}", RESULT)
+
+    yield call(_kernel("Group", fewest=0), "type[Group]")
+    yield call(UNCHECKED, "tuple[FitsTheKernelWhereTheRestIsRight, ...]")
+    for specs in range(1, SPECS + 1):
+        yield call(_kernel(LETTERS[:specs], fewest=0), _tuple(LETTERS[:specs]))
+    yield call(UNCHECKED, "ScratchThatFitsTheKernel = ()")
+    # Several bodies: their scratch is typed where it is a class.
+    options = KERNEL_OPTIONS.replace("CoreMesh", "Sequence[CoreMesh]")
+    bodies = _kernel("Group", fewest=0)
+    yield call(f"Sequence[{bodies}]", "type[Group]", options)
+    yield call(f"Sequence[{UNCHECKED}]", "Container = ()", options)
+    parameters = f"*, out_type: Any = (), scratch_types: Asked = ..., {KERNEL_OPTIONS}"
+    yield _function("kernel", parameters, "KernelDecorator[Asked]")
+
+
+def kernel_decorator() -> Iterator[str]:
+    def call(requests: str, body: str) -> str:
+        return textwrap.indent(
+            _function("__call__", f"self: KernelDecorator[{requests}], body: {body}, /", RESULT),
+            "    ",
+        )
+
+    yield "class KernelDecorator(Generic[Asked_co]):"
+    yield call("type[Group]", _kernel("Group", fewest=0))
+    for specs in range(1, SPECS + 1):
+        yield call(_tuple(LETTERS[:specs]), _kernel(LETTERS[:specs], fewest=0))
+    yield call("ScratchThatFitsTheKernel", UNCHECKED)
+    yield "    def __call__(self, body: Any, /) -> Any: ..."
+
+
+def pallas_call_async() -> Iterator[str]:
+    options = "compiler_params: Any = None, interpret: Any = False"
+    for body in _for_lambdas("Group"):
+        # The class first: pyrefly takes it for what both kernels must fit.
+        parameters = f"semaphores: type[Group], start: {body}, done: {body}, out_shape: Any, *"
+        yield _function("pallas_call_async", f"{parameters}, {options}", "AsyncCall[Group]")
+    # Nothing fits this one, which is what pyright reports: the last.
+    never = "AScratchThatFitsBothKernels"
+    parameters = f"semaphores: type[{never}], start: {UNCHECKED}, done: {UNCHECKED}, out_shape: Any"
+    yield _function("pallas_call_async", f"{parameters}, *, {options}", f"AsyncCall[{never}]")
+
+
+def _scopes(name: str, body: str, result: str, request: str) -> Iterator[str]:
+    """The overloads by the number of requests, for a body of ``(letters)`` and such a result."""
+    tail = "/, *, collective_axes: Any = ()"
+    yield _function(
+        name, f"{body.format('[Group]')}spec: type[Group], {tail}", result.format(1, "Group")
+    )
+    for specs in range(1, SPECS + 1):
+        letters = ", ".join(LETTERS[:specs])
+        requests = ", ".join(f"{x.lower()}: {request.format(x)}" for x in LETTERS[:specs])
+        parameters = f"{body.format(f'[{letters}]')}{requests}, {tail}"
+        yield _function(name, parameters, result.format(specs, letters))
+
+
+def _of_many(name: str, body: str, result: str) -> str:
+    """The overload for more requests than the table has."""
+    requests = ", ".join(f"{x.lower()}: Request" for x in f"{LETTERS}G")
+    parameters = f"{body}{requests}, /, *more: Request, collective_axes: Any = ()"
+    return _function(name, parameters, result)
+
+
+def run_scoped() -> Iterator[str]:
+    yield from _scopes("run_scoped", "body: Callable[{}, T], ", "T", "Spec[{}] | MemoryRef")
+    yield _of_many("run_scoped", "body: Callable[..., T], ", "T")
+
+
+def with_scoped() -> Iterator[str]:
+    yield from _scopes("with_scoped", "", "WithScoped{}[{}]", "Spec[{}]")
+    yield _of_many("with_scoped", "", "Callable[[Callable[..., T]], Callable[..., T]]")
 
 
 SECTIONS = {
     "protocols": protocols,
-    "kernel_decorators": kernel_decorators,
+    "kernels": kernels,
+    "kernel_decorator": kernel_decorator,
     "pallas_call": pallas_call,
     "kernel": kernel,
     "pallas_call_async": pallas_call_async,
@@ -180,7 +192,7 @@ SECTIONS = {
 
 
 def rewrite(text: str) -> str:
-    """The text of `safepallas/_kernels/overloads.py` with its generated sections as they should be."""
+    """The text of the module with its generated sections as they should be."""
     for name, section in SECTIONS.items():
         begin, end = f"# generated: {name}\n", f"# end of {name}\n"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
@@ -190,6 +202,7 @@ def rewrite(text: str) -> str:
     return text
 
 
+PATH = Path(__file__).parents[2] / "safepallas/_kernels/overloads.py"
+
 if __name__ == "__main__":
-    path = Path(__file__).parents[2] / "safepallas/_kernels/overloads.py"
-    path.write_text(rewrite(path.read_text()))
+    PATH.write_text(rewrite(PATH.read_text()))

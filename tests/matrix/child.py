@@ -24,7 +24,8 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
-from safepallas import SemaphoreLimitWarning, testing
+from safepallas import testing
+from safepallas.errors import SemaphoreLimitWarning
 
 
 def mesh_of(axes: str, stage: str) -> Any:

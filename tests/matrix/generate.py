@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jax
 
-from .checkers import CHECKERS, library_parent
+from ..typing.checkers import CHECKERS, PYRIGHT, Errors, Files, Line, library_parent
 from .misuses import CORRECT, MISUSE, MISUSES, Misuse
 from .render import VERSIONS, Results, render
 
@@ -60,9 +60,18 @@ def _path(work: Path, side: str, misuse: Misuse) -> Path:
     return work / _folder(side) / f"{misuse.name}.py"
 
 
+def errors_of(name: str, work: Path) -> Errors:
+    """What a checker says, line by line. Every program imports the same."""
+    own = work / name
+    own.mkdir()
+    pyright = {**PYRIGHT, "reportUnusedImport": False}
+    files = Files(work, [*map(_folder, SIDES)], own, own, pyright=pyright, pyrefly=None)
+    return CHECKERS[name](files._replace(warnings=name == "pyright"))
+
+
 def check(name: str, work: Path) -> dict[str, str]:
     """What a checker says of every program."""
-    errors = CHECKERS[name](work)
+    errors = errors_of(name, work)
     cells = {}
     for side in SIDES:
         for misuse in programs():
@@ -71,7 +80,8 @@ def check(name: str, work: Path) -> dict[str, str]:
             may = {n for n, line in enumerate(lines, 1) if line.endswith(MISUSE)}
             if "mistaken" in misuse.body:  # the call as a whole is wrong
                 may |= set(range(lines.index("def call(interpret: Any) -> Any:"), len(lines) + 1))
-            said = errors.get(path.relative_to(work).as_posix(), set())
+            file = path.relative_to(work).as_posix()
+            said = {n for n in range(1, len(lines) + 1) if Line(file, n) in errors}
             if said - may:
                 places = ", ".join(f"{path.name}:{n} {lines[n - 1]!r}" for n in sorted(said - may))
                 raise AssertionError(f"{name} refuses what is no misuse: {side}: {places}")

@@ -1,4 +1,4 @@
-"""The misuse classes, each as a small program for safepallas and its twin in raw Pallas.
+"""The misuse classes, each as a small program for safepallas and the same program in raw Pallas.
 
 A misuse is the body of a kernel, as text, so that checkers look at what is run. The raw text is the
 same with the names of Pallas. What a body names of the scratch below, the kernel gets.

@@ -116,8 +116,8 @@ def passes(row: dict[str, str], *stages: str) -> bool:
     return all(row[stage] == "accepted" for stage in (*CHECKERS, *stages))
 
 
-def words(cell: str) -> set[str]:
-    """What stands in a cell, by the words of the legend."""
+def entries(cell: str) -> set[str]:
+    """What stands in a cell, by the entries of the legend."""
     found = set()
     for part in re.split("; |, v6e |v5e ", cell):
         word = "TypeError" if part.endswith(("Error", "Warning")) else part
@@ -126,8 +126,8 @@ def words(cell: str) -> set[str]:
 
 
 def legend(cells: set[str]) -> str:
-    """The words that occur, and what they mean."""
-    used: set[str] = set().union(*map(words, cells))
+    """The entries that occur, and what they mean."""
+    used: set[str] = set().union(*map(entries, cells))
     assert used <= LEGEND.keys(), used - LEGEND.keys()
     lines = ["What a cell says:", "", "| cell | meaning |", "|---|---|"]
     lines += [f"| `{word}` | {meaning} |" for word, meaning in LEGEND.items() if word in used]

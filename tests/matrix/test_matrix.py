@@ -10,8 +10,8 @@ import pytest
 
 import safepallas as sp
 
+from ..typing.checkers import CHECKERS, INSTALLED
 from . import generate, render
-from .checkers import CHECKERS, missing
 from .misuses import CORRECT, MISUSES, Misuse
 
 CI = bool(os.environ.get("CI"))
@@ -19,7 +19,8 @@ CI = bool(os.environ.get("CI"))
 
 def lacking() -> list[str]:
     """What is not installed, and is needed to fill the matrix."""
-    return missing() + ([] if importlib.util.find_spec("libtpu") else ["libtpu"])
+    missing = [name for name in CHECKERS if name not in INSTALLED]
+    return missing + ([] if importlib.util.find_spec("libtpu") else ["libtpu"])
 
 
 def demand(absent: list[str], ci: bool) -> None:
@@ -87,7 +88,7 @@ def test_no_misuse_survives(name: str, version: str, stored: dict[str, render.Re
     row, misuse = stored[version][name]["safepallas"], by_name(MISUSES)[name]
     refused = [checker for checker in CHECKERS if row[checker] == "refused"]
     assert (refused == list(CHECKERS)) is not bool(misuse.limit)
-    error = getattr(sp, row["trace"], None)
+    error = getattr(sp.errors, row["trace"], None)
     assert error is not None or row["trace"] in ("TypeError", "AttributeError")
     assert {row[stage] for stage in generate.STAGES} == {"-"}
 
@@ -103,13 +104,13 @@ def test_what_surrounds_a_misuse_is_right(
         assert row["InterpretParams"] == "silent"
 
 
-def test_an_unknown_word_in_a_cell_is_seen() -> None:
-    assert render.words("TypeError; v5e bug report, v6e accepted") == {
+def test_an_unknown_entry_in_a_cell_is_seen() -> None:
+    assert render.entries("TypeError; v5e bug report, v6e accepted") == {
         "TypeError",
         "bug report",
         "accepted",
     }
-    assert render.words("mypy, ty refuse; accepted") == {"all refuse", "accepted"}
+    assert render.entries("mypy, ty refuse; accepted") == {"all refuse", "accepted"}
     with pytest.raises(AssertionError, match="melts"):
         render.legend({"melts"})
 

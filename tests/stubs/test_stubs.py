@@ -2,7 +2,7 @@
 
 reject/  every line marked ``# E: <why>`` is an error in every checker, and no other line in any
 accept/  correct raw kernels, which the tests also trace or run: no checker says anything, with the
-         stubs and without. With them it says nothing new about the raw twins in tests/lowering,
+         stubs and without. With them it says nothing new about the raw kernels in tests/lowering,
          about safepallas itself and about the kernels that JAX ships.
 """
 
@@ -10,7 +10,6 @@ import ast
 import concurrent.futures
 import importlib
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -28,14 +26,16 @@ import pytest
 
 import safepallas as sp
 
+from ..typing.checkers import CHECKERS, INSTALLED, MYPY, Errors, Files, Line
+
 HERE = Path(__file__).resolve().parent
 LIBRARY = Path(sp.__file__).resolve().parent
 STUBS = HERE.parents[1] / "stubs"
 PALLAS = STUBS / "jax-stubs" / "experimental" / "pallas"
-TWINS = HERE.parent / "lowering" / "twins"
+RAW_KERNELS = HERE.parent / "lowering" / "twins"
 SECONDS = 300  # for one checker, with a cold cache
 
-Errors = dict[tuple[str, int], list[str]]
+FOLDERS = ("reject", "accept", "twins", "library", "shipped")
 
 
 class Environment(NamedTuple):
@@ -88,7 +88,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     files = root / "files"
     for name in ("reject", "accept"):
         shutil.copytree(HERE / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(TWINS, files / "twins", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(RAW_KERNELS, files / "twins", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(
         LIBRARY, files / "library" / "safepallas", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -100,89 +100,30 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         files / "shipped",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
-    (root / "mypy.ini").write_text(
-        "[mypy]\nstrict = True\nexplicit_package_bases = True\nuntyped_calls_exclude = jax\n"
-    )
+    (root / "mypy.ini").write_text(MYPY)
     return Environment(bare, stubbed, files)
 
 
-def mypy(python: Path, files: Path) -> Errors:
-    command = [sys.executable, "-m", "mypy", "--config-file", str(files.parent / "mypy.ini")]
-    command += ["--cache-dir", str(python / "cache"), "--output", "json"]
-    command += ["--python-executable", str(python / "bin" / "python"), "."]
-    done = run(command, files)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    errors: Errors = {}
-    for line in done.stdout.splitlines():
-        found = json.loads(line)
-        if found["severity"] == "error":
-            place = (Path(found["file"]).as_posix(), found["line"])
-            errors.setdefault(place, []).append(found["message"])
-    return errors
+def check(name: str, python: Path, files: Path, cache: Path) -> Errors:
+    """What a checker says in an environment of the files that it can be given there."""
+    work = files.parent / f"{name}-{python.name}"
+    pyright: dict[str, object] = {"typeCheckingMode": "standard"}
+    if name == "pyright":
+        # It loses the stubs that JAX ships where jax-stubs is installed, so it gets a copy. Where
+        # a file imports `jax.experimental.topologies`, as the library does, it loses types.
+        shutil.copytree(files, work, ignore=shutil.ignore_patterns("library"))
+        files = work
+        if (stubs := site_packages(python) / "jax-stubs").exists():
+            typings = work / "typings" / "jax"
+            shutil.copytree(stubs, typings, ignore=shutil.ignore_patterns("py.typed"))
+        python = python.parent / "bare"
+    work.mkdir(exist_ok=True)
+    folders = [folder for folder in FOLDERS if (files / folder).exists()]
+    interpreter = str(python / "bin" / "python")
+    given = Files(files, folders, work, cache, interpreter, "", pyright, pyrefly=None)
+    return CHECKERS[name](given._replace(warnings=False))
 
 
-def ty(python: Path, files: Path) -> Errors:
-    command = [sys.executable, "-m", "ty", "check", "--output-format", "concise"]
-    command += ["--config", "analysis.respect-type-ignore-comments=false"]
-    command += ["--python", str(python), "."]
-    done = run(command, files)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    errors: Errors = {}
-    for found in re.finditer(r"(?m)^(\S+?):(\d+):\d+: error\[.*$", done.stdout):
-        errors.setdefault((Path(found[1]).as_posix(), int(found[2])), []).append(found[0])
-    return errors
-
-
-def pyright(python: Path, files: Path) -> Errors:
-    """pyright loses the stubs that JAX ships where jax-stubs is installed, so it gets a copy."""
-    work = files.parent / f"pyright-{python.name}"
-    # Where a file imports `jax.experimental.topologies`, as the library does, pyright loses types.
-    shutil.copytree(files, work, ignore=shutil.ignore_patterns("library"))
-    settings: dict[str, object] = {
-        "typeCheckingMode": "standard",
-        "enableTypeIgnoreComments": False,
-    }
-    if (stubs := site_packages(python) / "jax-stubs").exists():
-        shutil.copytree(stubs, work / "typings" / "jax", ignore=shutil.ignore_patterns("py.typed"))
-    settings["exclude"] = ["typings"]
-    (work / "pyrightconfig.json").write_text(json.dumps(settings))
-    bare = python.parent / "bare" / "bin" / "python"
-    command = [sys.executable, "-m", "pyright", "--pythonpath", str(bare), "--outputjson"]
-    done = run(command, work)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    errors: Errors = {}
-    for found in json.loads(done.stdout)["generalDiagnostics"]:
-        if found["severity"] == "error":
-            file = Path(found["file"]).resolve().relative_to(work.resolve()).as_posix()
-            place = (file, found["range"]["start"]["line"] + 1)
-            errors.setdefault(place, []).append(found["message"])
-    return errors
-
-
-def pyrefly(python: Path, files: Path) -> Errors:
-    config = files.parent / f"pyrefly-{python.name}.toml"
-    config.write_text(
-        f'project-includes = ["{files}/**/*.py"]\n'
-        f'python-interpreter-path = "{python}/bin/python"\n'
-        "enabled-ignores = []\n"
-    )
-    command = [sys.executable, "-m", "pyrefly", "check", "--config", str(config)]
-    done = run([*command, "--output-format", "json"], files)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    errors: Errors = {}
-    for found in json.loads(done.stdout)["errors"]:
-        if found["severity"] == "error":
-            file = Path(files, found["path"]).resolve().relative_to(files.resolve()).as_posix()
-            errors.setdefault((file, found["line"]), []).append(found["description"])
-    return errors
-
-
-CHECKERS: dict[str, Callable[[Path, Path], Errors]] = {
-    "mypy": mypy,
-    "pyright": pyright,
-    "pyrefly": pyrefly,
-    "ty": ty,
-}
 Reports = dict[tuple[str, str], Errors]
 
 
@@ -191,17 +132,18 @@ def reports(environments: Environment) -> Reports:
     """The errors of every installed checker, in both environments, side by side."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         started = {
-            (name, python.name): pool.submit(check, python, environments.files)
-            for name, check in CHECKERS.items()
-            if importlib.util.find_spec(name) is not None
+            (name, python.name): pool.submit(
+                check, name, python, environments.files, environments.files.parent / python.name
+            )
+            for name in INSTALLED
             for python in (environments.stubbed, environments.bare)
         }
         return {key: future.result() for key, future in started.items()}
 
 
-def marked() -> set[tuple[str, int]]:
+def marked() -> set[Line]:
     return {
-        (path.relative_to(HERE).as_posix(), number)
+        Line(path.relative_to(HERE).as_posix(), number)
         for path in sorted((HERE / "reject").glob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if re.search(r"# E: \S", line)
@@ -209,7 +151,7 @@ def marked() -> set[tuple[str, int]]:
 
 
 def within(errors: Errors, *folders: str) -> Errors:
-    return {place: found for place, found in errors.items() if place[0].split("/")[0] in folders}
+    return {place: found for place, found in errors.items() if place.file.split("/")[0] in folders}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
@@ -235,7 +177,7 @@ def test_annotated_kernels_give_no_error_without_the_stubs(checker: str, reports
     functions = ast.parse((HERE / "accept" / "kernels.py").read_text()).body
     (scoped,) = [f for f in functions if isinstance(f, ast.FunctionDef) and f.name == "decorated"]
     lines = range(scoped.lineno, (scoped.end_lineno or 0) + 1)
-    there = {("accept/kernels.py", number) for number in lines}
+    there = {Line("accept/kernels.py", number) for number in lines}
     assert {place: found for place, found in errors.items() if place not in there} == {}
 
 

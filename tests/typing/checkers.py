@@ -1,4 +1,4 @@
-"""The four type checkers, each over all data files in one process, and what their marks mean."""
+"""The four type checkers, each over many files in one process, and what marks in them mean."""
 
 import importlib.util
 import json
@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = ("accept", "reject", "reveal", "limits")
+CHECKED = (*FOLDERS, "untyped")  # as JAX is to mypy without configuration
 CHECK_SECONDS = 300  # for one checker over all files, with a cold cache
 
 MARK = re.compile(r"#\s*(?P<letter>[EL])(?:\((?P<blind>[a-z, ]+)\))?: \S")
@@ -52,10 +53,6 @@ def files(folder: str) -> list[Path]:
     return sorted((HERE / folder).glob("*.py"))
 
 
-def all_files() -> list[Path]:
-    return [path for folder in FOLDERS for path in files(folder)]
-
-
 def run(
     command: list[str], seconds: int, directory: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -80,14 +77,6 @@ def require(name: str) -> None:
     pytest.skip(reason)
 
 
-def collect(found: list[tuple[str, int, str]]) -> Errors:
-    errors: Errors = {}
-    for file, number, message in found:
-        path = Path(HERE, file).resolve().relative_to(HERE)
-        errors.setdefault(Line(path.as_posix(), number), []).append(message)
-    return errors
-
-
 MYPY = """[mypy]
 strict = True
 warn_unreachable = True
@@ -98,73 +87,114 @@ untyped_calls_exclude = jax
 
 [mypy-*.without_any]
 disallow_any_expr = True
+
+[mypy-untyped.*]
+disallow_untyped_defs = False
 """
+# JAX and Pallas are only partly annotated.
+PYRIGHT = {
+    "typeCheckingMode": "strict",
+    "reportMissingTypeStubs": False,
+    "reportPrivateUsage": False,
+    "reportUnknownArgumentType": False,
+    "reportUnknownLambdaType": False,
+    "reportUnknownMemberType": False,
+    "reportUnknownVariableType": False,
+    # In a file of mistakes these would hide that nothing else was seen.
+    "reportUnusedClass": False,
+    "reportUnusedExpression": False,
+    "reportUnusedFunction": False,
+    "reportUnusedVariable": False,
+}
 
 
-def mypy(work: Path, cache: Path) -> Errors:
-    """What ``mypy --strict`` says about all data files."""
-    config = work / "mypy.ini"
+class Files(NamedTuple):
+    """What a checker is to look at, and how."""
+
+    root: Path  # in which it runs; the paths of its errors are relative to it
+    folders: Sequence[str]
+    work: Path  # for configuration
+    cache: Path  # of mypy
+    python: str = sys.executable
+    search: str | None = None  # None: where this safepallas is
+    pyright: Mapping[str, object] = PYRIGHT
+    pyrefly: str | None = "strict"  # its preset
+    warnings: bool = True  # whether they count as errors
+
+    @property
+    def paths(self) -> list[str]:
+        """Where a checker looks besides site-packages."""
+        return list(filter(None, [search_path() if self.search is None else self.search]))
+
+    def collect(self, found: Iterable[tuple[str, int, str]]) -> Errors:
+        """Errors by line."""
+        errors: Errors = {}
+        for file, number, message in found:
+            path = Path(self.root, file).resolve().relative_to(self.root.resolve())
+            errors.setdefault(Line(path.as_posix(), number), []).append(message)
+        return errors
+
+    def count(self) -> int:
+        """The number of files, which a checker must not pass over."""
+        return sum(len([*(self.root / folder).rglob("*.py")]) for folder in self.folders)
+
+
+def data_files(work: Path, cache: Path) -> Files:
+    """Those of these tests."""
+    return Files(HERE, CHECKED, work, cache)
+
+
+def mypy(files: Files) -> Errors:
+    """What ``mypy --strict`` says."""
+    config = files.work / "mypy.ini"
     config.write_text(MYPY)
     command = [sys.executable, "-m", "mypy", "--config-file", str(config)]
-    command += ["--cache-dir", str(cache), "--python-executable", sys.executable]
-    command += ["--output", "json", *FOLDERS]
-    done = run(command, CHECK_SECONDS, MYPYPATH=search_path())
+    command += ["--cache-dir", str(files.cache), "--python-executable", files.python]
+    command += ["--output", "json", *files.folders]
+    done = run(command, CHECK_SECONDS, files.root, MYPYPATH=os.pathsep.join(files.paths))
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return collect(
-        [(e["file"], e["line"], e["message"]) for e in found if e["severity"] == "error"]
+    return files.collect(
+        (e["file"], e["line"], "\n".join(filter(None, (e["message"], e["hint"]))))
+        for e in found
+        if e["severity"] == "error"
     )
 
 
-def pyright(work: Path, cache: Path) -> Errors:
-    """What pyright says about all data files, in its strict mode."""
-    del cache
-    config = work / "pyrightconfig.json"
+def pyright(files: Files) -> Errors:
+    """What pyright says."""
+    config = files.work / "pyrightconfig.json"
     settings: dict[str, Any] = {
         # It takes relative paths only, and looks from where the config is.
-        "include": [os.path.relpath(HERE / folder, work.resolve()) for folder in FOLDERS],
-        "typeCheckingMode": "strict",
+        "include": [
+            os.path.relpath(files.root / folder, files.work.resolve()) for folder in files.folders
+        ],
+        "extraPaths": files.paths,
         "enableTypeIgnoreComments": False,
-        # JAX and Pallas are only partly annotated.
-        "reportMissingTypeStubs": False,
-        "reportPrivateUsage": False,
-        "reportUnknownArgumentType": False,
-        "reportUnknownLambdaType": False,
-        "reportUnknownMemberType": False,
-        "reportUnknownVariableType": False,
-        # In a file of mistakes these would hide that nothing else was seen.
-        "reportUnusedClass": False,
-        "reportUnusedExpression": False,
-        "reportUnusedFunction": False,
-        "reportUnusedVariable": False,
+        **files.pyright,
     }
-    if search_path():
-        settings["extraPaths"] = [search_path()]
     config.write_text(json.dumps(settings))
     command = [sys.executable, "-m", "pyright", "--project", str(config)]
-    command += ["--pythonpath", sys.executable, "--outputjson"]
-    done = run(command, CHECK_SECONDS, PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
+    command += ["--pythonpath", files.python, "--outputjson"]
+    done = run(command, CHECK_SECONDS, files.root, PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] == len(all_files()), report["summary"]
-    return collect(
-        [
-            (e["file"], e["range"]["start"]["line"] + 1, e["message"])
-            for e in report["generalDiagnostics"]
-            if e["severity"] in ("error", "warning")
-        ]
+    assert report["summary"]["filesAnalyzed"] == files.count(), report["summary"]
+    return files.collect(
+        (e["file"], e["range"]["start"]["line"] + 1, e["message"])
+        for e in report["generalDiagnostics"]
+        if e["severity"] == "error" or (files.warnings and e["severity"] == "warning")
     )
 
 
-def pyrefly(work: Path, cache: Path) -> Errors:
-    """What pyrefly says about all data files, with its strict preset."""
-    del cache
-    config = work / "pyrefly.toml"  # without one it reports next to nothing
+def pyrefly(files: Files) -> Errors:
+    """What pyrefly says."""
+    config = files.work / "pyrefly.toml"  # without one it reports next to nothing
     settings = {
-        "project-includes": [str(HERE / folder / "*.py") for folder in FOLDERS],
-        "python-interpreter-path": sys.executable,
-        "search-path": [search_path()] if search_path() else [],
-        "preset": "strict",
+        "project-includes": [str(files.root / folder / "**/*.py") for folder in files.folders],
+        "python-interpreter-path": files.python,
+        "search-path": [*files.paths, *([] if files.root == HERE else [str(files.root)])],
+        **({"preset": files.pyrefly} if files.pyrefly else {}),
         "enabled-ignores": [],  # not even its own
         "use-ignore-files": False,
     }
@@ -173,47 +203,50 @@ def pyrefly(work: Path, cache: Path) -> Errors:
     lines += ["[errors]", 'implicit-any-lambda = "ignore"']
     config.write_text("\n".join(lines) + "\n")
     command = [sys.executable, "-m", "pyrefly", "check", "--config", str(config)]
-    output = work / "pyrefly.json"
+    output = files.work / "pyrefly.json"
     command += ["--output", f"json:{output}", "--summary=full"]
-    done = run(command, CHECK_SECONDS)
+    done = run(command, CHECK_SECONDS, files.root)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     checked = re.search(r"([\d,]+) modules \(", done.stderr)
     assert checked is not None, done.stderr
-    assert int(checked[1].replace(",", "")) == len(all_files()), done.stderr
+    assert int(checked[1].replace(",", "")) == files.count(), done.stderr
     report = json.loads(output.read_text())
-    return collect(
-        [
-            (e["path"], e["line"], e["description"])
-            for e in report["errors"]
-            if e["severity"] in ("error", "warn")
-        ]
+    return files.collect(
+        (e["path"], e["line"], e["description"])
+        for e in report["errors"]
+        if e["severity"] == "error" or (files.warnings and e["severity"] == "warn")
     )
 
 
-def ty(work: Path, cache: Path) -> Errors:
-    """What ty says about all data files, at its default level."""
-    del cache
-    config = work / "ty.toml"
+def run_ty(files: Files, output: str) -> subprocess.CompletedProcess[str]:
+    """One run of ty, at its default level, with this form of output."""
+    config = files.work / "ty.toml"
     config.write_text("[analysis]\nrespect-type-ignore-comments = false\n")
-    command = [sys.executable, "-m", "ty", "check", "-v", "--config-file", str(config)]
-    command += ["--python", sys.executable]
-    if search_path():
-        command += ["--extra-search-path", search_path()]
-    command += ["--output-format", "gitlab", "--no-progress", "--no-respect-ignore-files"]
-    done = run([*command, *FOLDERS], CHECK_SECONDS)
+    command = [sys.executable, "-m", "ty", "check", "--config-file", str(config)]
+    command += ["--python", files.python, "--color", "never"]
+    for path in files.paths:
+        command += ["--extra-search-path", path]
+    command += ["--output-format", output, "--no-progress", "--no-respect-ignore-files"]
+    if output == "gitlab":
+        command += ["-v"]
+    return run([*command, *files.folders], CHECK_SECONDS, files.root)
+
+
+def ty(files: Files) -> Errors:
+    """What ty says."""
+    done = run_ty(files, "gitlab")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     checked = re.search(r"Indexed (\d+) file\(s\)", done.stderr)
     assert checked is not None, done.stderr
-    assert int(checked[1]) == len(all_files()), done.stderr
-    return collect(
-        [
-            (e["location"]["path"], e["location"]["positions"]["begin"]["line"], e["description"])
-            for e in json.loads(done.stdout)
-        ]
+    assert int(checked[1]) == files.count(), done.stderr
+    return files.collect(
+        (e["location"]["path"], e["location"]["positions"]["begin"]["line"], e["description"])
+        for e in json.loads(done.stdout)
+        if files.warnings or e["severity"] in ("major", "critical", "blocker")
     )
 
 
-CHECKERS: Mapping[str, Callable[[Path, Path], Errors]] = {
+CHECKERS: Mapping[str, Callable[[Files], Errors]] = {
     "mypy": mypy,
     "pyright": pyright,
     "pyrefly": pyrefly,

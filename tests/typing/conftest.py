@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .checkers import CHECKERS, INSTALLED, Errors
+from .checkers import CHECKERS, INSTALLED, Errors, data_files
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,6 @@ def reports(tmp_path_factory: pytest.TempPathFactory, caches: Path) -> dict[str,
         started = {}
         for name in INSTALLED:
             started[name] = pool.submit(
-                CHECKERS[name], tmp_path_factory.mktemp(name), caches / name
+                CHECKERS[name], data_files(tmp_path_factory.mktemp(name), caches / name)
             )
         return {name: report.result() for name, report in started.items()}

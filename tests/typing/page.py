@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .checkers import CHECKERS, HERE, Errors, Line, files, marked
+from .checkers import CHECKERS, HERE, Errors, Line, data_files, files, marked
 
 PAGE = HERE.parents[1] / "docs" / "type-checkers.md"
 COMMON = "reject/most_common.py"
@@ -68,7 +68,7 @@ def limits() -> str:
                 if isinstance(node, ast.FunctionDef)
                 and node.lineno <= line.number <= (node.end_lineno or 0)
             )
-            error = errors[inside].removeprefix("sp.")
+            error = errors[inside].removeprefix("sp.errors.")
             blind = ", ".join(name for name in CHECKERS if name not in seeing)
             error = "nothing: it is harmless" if error == "None" else f"`{error}`"
             cells = [f"`{code.strip()}`", blind if seeing else "any", why, error]
@@ -94,7 +94,7 @@ def main() -> None:
         reports = {}
         for name, check in CHECKERS.items():
             (work / name).mkdir()
-            reports[name] = pool.submit(check, work / name, work / "cache")
+            reports[name] = pool.submit(check, data_files(work / name, work / "cache"))
     found = {name: report.result() for name, report in reports.items()}
     sections = {"versions": versions(), "messages": messages(found), "limits": limits()}
     PAGE.write_text(rewrite(PAGE.read_text(), sections))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import safepallas as sp
+from safepallas import verification
 
 from .checkers import CHECK_SECONDS, HERE, MYPY, library_parent, require, run
 
@@ -41,6 +42,8 @@ TAKEN_AS_PALLAS_DOES = {
     "pallas_call.out_shape",
     "pallas_call.out_specs",
     "run_scoped.collective_axes",
+    "verify.args",  # as of `jax.make_jaxpr`
+    "verify.function",
     "with_scoped.collective_axes",
 }
 IN_TYPES_OF_NUMPY_AND_JAX = {  # np.integer[Any], jax.typing.DTypeLike
@@ -167,11 +170,16 @@ def signatures() -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{method}", found
 
 
+def hints(function: Any) -> dict[str, Any]:
+    # `sp.verify` imports what it returns when it is called.
+    return typing.get_type_hints(function, localns=vars(verification))
+
+
 def test_every_any_in_a_signature_has_its_reason() -> None:
     found = {
         f"{name}.{parameter}"
         for name, function in signatures()
-        for parameter, annotation in typing.get_type_hints(function).items()
+        for parameter, annotation in hints(function).items()
         if holds_any(annotation)
     }
     # Constructors, which take Never, raise whatever they are given.

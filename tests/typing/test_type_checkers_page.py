@@ -152,14 +152,14 @@ def test_ruff_finds_raw_calls(project: Path) -> None:
     assert answer.returncode == 1
 
 
-def test_each_raw_name_is_banned_and_has_its_twin(project: Path) -> None:
+def test_each_raw_name_is_banned_and_has_its_replacement(project: Path) -> None:
     require("ruff")
     banned = re.findall(r'^"(jax\.\S+)"\.msg = "Use (.*)\."$', snippet("ruff.toml"), re.M)
-    for name, twins in banned:
+    for name, replacements in banned:
         module = pltpu if ".tpu." in name else pl
         assert hasattr(module, name.rpartition(".")[2]), name
-        for twin in twins.split(", "):
-            assert hasattr(sp, twin.removeprefix("sp.")), twin
+        for replacement in replacements.split(", "):
+            assert hasattr(sp, replacement.removeprefix("sp.")), replacement
     imports = "".join(
         "from {} import {}\n".format(*name.rpartition(".")[::2]) for name, _ in banned
     )

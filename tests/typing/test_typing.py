@@ -77,14 +77,16 @@ def test_no_checker_heeds_what_another_is_told(
 ) -> None:
     require(checker)
     monkeypatch.setattr(checkers, "HERE", tmp_path)
-    for folder in FOLDERS:
+    for folder in checkers.CHECKED:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{folder}_file.py").touch()
     told = ["type: ignore", "pyright: ignore", "pyrefly: ignore", "ty: ignore", "none"]
-    lines = [f"half('one')  # {comment}\n" for comment in told]
-    function = "def half(number: int) -> float:\n    return number / 2\n\n\n"
+    lines = [f"inverse('one')  # {comment}\n" for comment in told]
+    function = "def inverse(number: int) -> float:\n    return 1 / number\n\n\n"
     (tmp_path / "reject" / "told.py").write_text(function + "".join(lines))
-    seen = {line.number for line in CHECKERS[checker](tmp_path, tmp_path / "cache")}
+    seen = {
+        line.number for line in CHECKERS[checker](checkers.data_files(tmp_path, tmp_path / "cache"))
+    }
     own = {"mypy": {5}, "pyright": {6}, "pyrefly": set[int](), "ty": {8}}[checker]
     assert seen == {5, 6, 7, 8, 9} - own
 
@@ -208,5 +210,5 @@ def test_every_limit_has_its_error() -> None:
     for path in files("limits"):
         text = path.read_text()
         marks = marked("limits", {f"limits/{path.name}": text})
-        cases = re.findall(r"^    \w+: (?:(?:sp\.)?\w+Error|None),", text, re.MULTILINE)
+        cases = re.findall(r"^    \w+: (?:(?:sp\.errors\.)?\w+Error|None),", text, re.MULTILINE)
         assert len(marks) == len(cases) > 0, path

@@ -17,8 +17,6 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
-from ..generate import overloads as generator
-
 LIBRARY = Path(sp.__file__).resolve().parent
 PATHS = {
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts).removesuffix(".__init__"): path
@@ -137,16 +135,6 @@ def test_arguments_of_operations_are_those_of_pallas(name: str) -> None:
 
 
 # What stands in the sources.
-
-
-def test_the_overloads_are_what_the_generator_writes() -> None:
-    text = SOURCES["_kernels.overloads"]
-    assert generator.rewrite(text) == text
-    for name in generator.SECTIONS:
-        assert text.count(f"# generated: {name}\n") == text.count(f"# end of {name}\n") == 1
-    # It would notice: every section is written anew.
-    spoiled = text.replace("@overload", "@Overload")
-    assert generator.rewrite(spoiled) == text
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -1,4 +1,4 @@
-"""A kernel in two halves, whose in-flight state goes through helpers and a dataclass."""
+"""A kernel's start and done, whose in-flight state goes through helpers and a dataclass."""
 
 import dataclasses
 import functools
@@ -57,7 +57,3 @@ def compute(x: jax.Array) -> jax.Array:
 def main() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     np.testing.assert_array_equal(jax.jit(compute)(x), 3 * x)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,13 +13,13 @@ import safepallas as sp
 AXES = ("x", "y")
 
 
-def meet(axes: Sequence[str]) -> None:
+def pass_barrier(axes: Sequence[str]) -> None:
     sp.barrier_all(axes)
 
 
 def kernel(x: sp.Ref, o: sp.Ref, send: sp.DmaSemaphore, recv: sp.DmaSemaphore) -> None:
     for axes in (AXES, list(AXES), ("x",), ["x"]):
-        meet(axes)
+        pass_barrier(axes)
     sp.barrier_all("x")
     sp.barrier_all(axes=AXES)
     sp.barrier_all(sorted(AXES))
@@ -47,7 +47,3 @@ def main() -> None:
     fn = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     x = jnp.arange(2 * 8 * 128, dtype=jnp.float32).reshape(16, 128)
     np.testing.assert_array_equal(jax.jit(fn)(x), jnp.roll(x, 8, axis=0))
-
-
-if __name__ == "__main__":
-    main()

@@ -50,7 +50,7 @@ def apart(x: jax.Array) -> jax.Array:
     return doubled + copied
 
 
-def together(x: jax.Array) -> jax.Array:
+def in_sequence(x: jax.Array) -> jax.Array:
     def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
         start(x, o, sem)
         done(x, o, sem, o)
@@ -68,10 +68,6 @@ def together(x: jax.Array) -> jax.Array:
 
 def main() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    np.testing.assert_array_equal(together(x), 3 * x)
+    np.testing.assert_array_equal(in_sequence(x), 3 * x)
     out = jax.eval_shape(apart, x)
     assert (out.shape, out.dtype) == (x.shape, x.dtype)
-
-
-if __name__ == "__main__":
-    main()

@@ -108,7 +108,3 @@ def main() -> None:
     }
     for call in kernels.values():
         np.testing.assert_array_equal(call(X), X)
-
-
-if __name__ == "__main__":
-    main()

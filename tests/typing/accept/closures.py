@@ -56,7 +56,3 @@ def main() -> None:
         interpret=pltpu.InterpretParams(),
     )
     np.testing.assert_array_equal(call(x), x.sum(axis=0))
-
-
-if __name__ == "__main__":
-    main()

@@ -72,7 +72,3 @@ def main() -> None:
     q_out, k_out = call(q, k)
     np.testing.assert_array_equal(q_out, q)
     np.testing.assert_array_equal(k_out, k)
-
-
-if __name__ == "__main__":
-    main()

@@ -121,7 +121,7 @@ class Flags:
         jax.eval_shape(call, LIKE)
 
 
-def together() -> None:
+def all_at_once() -> None:
     """Several bodies that share a class of scratch."""
     vector = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore")
     scalar = plsc.ScalarSubcoreMesh(axis_name="core")
@@ -164,8 +164,4 @@ def main() -> None:
     with jax.sharding.use_abstract_mesh(AbstractMesh((), (), abstract_device=chip)):
         np.testing.assert_array_equal(jax.jit(on_vector_subcores)(x), x)
         Flags().trace()
-        together()
-
-
-if __name__ == "__main__":
-    main()
+        all_at_once()

@@ -45,7 +45,3 @@ def main() -> None:
     spec = jax.sharding.PartitionSpec("x")
     fn = jax.shard_map(swapping, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     np.testing.assert_array_equal(jax.jit(fn)(x), jnp.roll(x, 4, axis=0))
-
-
-if __name__ == "__main__":
-    main()

@@ -44,7 +44,3 @@ def main() -> None:
         interpret=True,
     )
     np.testing.assert_array_equal(call(x), [8, 1])
-
-
-if __name__ == "__main__":
-    main()

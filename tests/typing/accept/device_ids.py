@@ -64,7 +64,3 @@ def main() -> None:
     line = jax.sharding.Mesh(devices, ("x",))
     fn = jax.shard_map(one, mesh=line, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     np.testing.assert_array_equal(jax.jit(fn)(x), swapped)
-
-
-if __name__ == "__main__":
-    main()

@@ -27,7 +27,3 @@ def main() -> None:
         interpret=True,
     )
     np.testing.assert_array_equal(call(x), x * 3)
-
-
-if __name__ == "__main__":
-    main()

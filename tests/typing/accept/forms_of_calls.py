@@ -58,7 +58,3 @@ def main() -> None:
     np.testing.assert_array_equal(jax.jit(in_place)(x), x)
     batched = jax.vmap(sp.pallas_call(kernel, like, scratch_shapes=Buffers, interpret=True))
     np.testing.assert_array_equal(batched(jnp.stack([x, -x])), jnp.stack([x, -x]))
-
-
-if __name__ == "__main__":
-    main()

@@ -48,7 +48,3 @@ def main() -> None:
     )
     for call in (by_class, by_local, by_tuple):
         np.testing.assert_array_equal(call(x), x)
-
-
-if __name__ == "__main__":
-    main()

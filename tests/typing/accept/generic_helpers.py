@@ -76,7 +76,3 @@ def main() -> None:
         interpret=True,
     )
     np.testing.assert_array_equal(call(x), x)
-
-
-if __name__ == "__main__":
-    main()

@@ -65,7 +65,3 @@ def main() -> None:
         interpret=pltpu.InterpretParams(),
     )
     np.testing.assert_array_equal(call(x), x)
-
-
-if __name__ == "__main__":
-    main()

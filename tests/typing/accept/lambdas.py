@@ -36,7 +36,3 @@ def main() -> None:
     np.testing.assert_array_equal(named(x), x)
     scoped = sp.pallas_call(nothing, like, interpret=True)
     np.testing.assert_array_equal(scoped(x), x)
-
-
-if __name__ == "__main__":
-    main()

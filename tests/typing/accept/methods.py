@@ -42,7 +42,3 @@ def main() -> None:
     np.testing.assert_array_equal(called(x), x * 3)
     static = sp.pallas_call(Scale.copy, like, scratch_shapes=one, interpret=True)
     np.testing.assert_array_equal(static(x), x)
-
-
-if __name__ == "__main__":
-    main()

@@ -40,7 +40,3 @@ def main() -> None:
         kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=pltpu.InterpretParams()
     )
     np.testing.assert_array_equal(call(x), x * 2 + 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -56,7 +56,3 @@ def main() -> None:
         spec_first, like, scratch_shapes=(sp.dma_semaphore(), (buffer, buffer)), interpret=True
     )
     np.testing.assert_array_equal(call(x), x + 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -37,11 +37,11 @@ def kernel(
     sem: sp.DmaSemaphore | None,
     done: sp.Semaphore | None,
     *,
-    quiet: bool,
+    silent: bool,
 ) -> None:
     Stream(x.at[0], o.at[0]).run()
-    Stream(x.at[1], o.at[1], sem, done=None if quiet else done).run()
-    if done is not None and not quiet:
+    Stream(x.at[1], o.at[1], sem, done=None if silent else done).run()
+    if done is not None and not silent:
         sp.wait(done)
     found = find({} if done is None else {"done": done}, "done")
     if found is not None:
@@ -50,9 +50,9 @@ def kernel(
 
 def main() -> None:
     x = jnp.arange(256, dtype=jnp.float32).reshape(2, 128)
-    for quiet in (False, True):
+    for silent in (False, True):
         call = sp.pallas_call(
-            functools.partial(kernel, quiet=quiet),
+            functools.partial(kernel, silent=silent),
             jax.ShapeDtypeStruct(x.shape, x.dtype),
             scratch_shapes=(sp.dma_semaphore(), sp.semaphore()),
             interpret=pltpu.InterpretParams(),
@@ -70,7 +70,3 @@ def main() -> None:
         interpret=True,
     )
     np.testing.assert_array_equal(call(x), x)
-
-
-if __name__ == "__main__":
-    main()

@@ -62,9 +62,5 @@ def main() -> None:
         sp.async_copy(x, o, sem).wait()
         o[...] *= by
 
-    half = sp.pallas_call(halved, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)
-    np.testing.assert_array_equal(half(x), x / 2)
-
-
-if __name__ == "__main__":
-    main()
+    at_half = sp.pallas_call(halved, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)
+    np.testing.assert_array_equal(at_half(x), x / 2)

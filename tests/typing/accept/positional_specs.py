@@ -80,7 +80,3 @@ def main() -> None:
     )(x, y)
     np.testing.assert_array_equal(total, x + y + 1)
     np.testing.assert_array_equal(difference, x - y)
-
-
-if __name__ == "__main__":
-    main()

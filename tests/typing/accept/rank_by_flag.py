@@ -63,7 +63,3 @@ def main() -> None:
     for per_row in (False, True):
         for copy in (by_tuple, by_class, by_scope):
             np.testing.assert_array_equal(copy(x, per_row), x)
-
-
-if __name__ == "__main__":
-    main()

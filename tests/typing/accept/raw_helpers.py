@@ -44,7 +44,3 @@ def main() -> None:
     sums = x.reshape(2, 4, 128).sum(axis=1) * jnp.array([[1.0], [2.0]]) / 4 + 0.5
     wanted = jnp.zeros((4, 128)).at[:2].set(sums).at[2, 0].set(7.0).at[3].set(1.0)
     np.testing.assert_allclose(call(x), wanted)
-
-
-if __name__ == "__main__":
-    main()

@@ -33,7 +33,3 @@ def main() -> None:
         interpret=True,
     )(x)
     np.testing.assert_array_equal(same, x)
-
-
-if __name__ == "__main__":
-    main()

@@ -53,7 +53,3 @@ def main() -> None:
         jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     )(x)
     np.testing.assert_array_equal(shifted, jnp.roll(x, ROWS, axis=0))
-
-
-if __name__ == "__main__":
-    main()

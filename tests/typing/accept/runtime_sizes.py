@@ -42,7 +42,3 @@ def main() -> None:
     for chunks, slots in ((3, 2), (4, 3)):
         x = jnp.arange(chunks * 1024, dtype=jnp.float32).reshape(chunks, 8, 128)
         np.testing.assert_array_equal(reverse_chunks(x, slots=slots), x[::-1])
-
-
-if __name__ == "__main__":
-    main()

@@ -59,7 +59,3 @@ def main() -> None:
         interpret=pltpu.InterpretParams(),
     )
     np.testing.assert_array_equal(by_tuple(table, pages), wanted)
-
-
-if __name__ == "__main__":
-    main()

@@ -51,7 +51,3 @@ def main() -> None:
         interpret=pltpu.InterpretParams(),
     )
     np.testing.assert_array_equal(call(x), x * 2)
-
-
-if __name__ == "__main__":
-    main()

@@ -57,7 +57,3 @@ def main() -> None:
         read_only, like, in_specs=[hbm], scratch_shapes=FetchAndStore, interpret=params
     )
     np.testing.assert_array_equal(wide(x), x)
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ def kernel(x: sp.Ref, mine: sp.Ref, theirs: sp.Ref, s: Sems) -> None:
     barrier = sp.get_barrier_semaphore()
     sp.signal(barrier, device_id={"x": other})
     sp.wait(barrier)
-    # All under way together. What comes from the other device counts here, too.
+    # All in flight at once. What arrives from the other device counts here, too.
     local = [sp.async_copy(x.at[row], mine.at[row], s.copies) for row in range(ROWS)]
     remote = sp.async_remote_copy(x, theirs, s.sent, s.copies, {"x": other})
     for copy in local:
@@ -48,7 +48,3 @@ def main() -> None:
     mine, theirs = jax.jit(fn)(x)
     np.testing.assert_array_equal(mine, x)
     np.testing.assert_array_equal(theirs, jnp.roll(x, ROWS, axis=0))
-
-
-if __name__ == "__main__":
-    main()

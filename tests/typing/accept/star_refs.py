@@ -43,7 +43,3 @@ def main() -> None:
         sp.pallas_call(data_then_scratch, like, scratch_shapes=Buffers, interpret=True)(*xs), wanted
     )
     np.testing.assert_array_equal(sp.pallas_call(only_data, like, interpret=True)(*xs), wanted)
-
-
-if __name__ == "__main__":
-    main()

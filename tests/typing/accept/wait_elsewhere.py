@@ -58,7 +58,3 @@ def main() -> None:
         interpret=pltpu.InterpretParams(),
     )
     np.testing.assert_array_equal(call(x), x + x[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -50,7 +50,3 @@ def main() -> None:
         kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=pltpu.InterpretParams()
     )
     np.testing.assert_array_equal(call(x), x.at[2].add(1.0))
-
-
-if __name__ == "__main__":
-    main()

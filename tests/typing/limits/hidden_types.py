@@ -56,6 +56,15 @@ def either_class(wide: bool = False) -> None:
     call(X)
 
 
+def lambda_of_one_ref() -> None:
+    call = sp.pallas_call(
+        lambda o, sem: sp.wait(sem),  # L(mypy, pyrefly, ty): a lambda of other than two refs
+        LIKE,
+        scratch_shapes=(sp.dma_semaphore(),),
+    )
+    call()
+
+
 def in_a_list() -> None:
     call = sp.pallas_call(copies, LIKE, scratch_shapes=[sp.semaphore()])  # L: a list has one type
     call(X)
@@ -156,6 +165,7 @@ LIMITS = {
     partial_positional: sp.errors.AnnotationError,
     partial_scratch: sp.errors.AnnotationError,
     either_class: sp.errors.AnnotationError,
+    lambda_of_one_ref: sp.errors.WrongKindError,
     in_a_list: sp.errors.AnnotationError,
     in_a_dict: sp.errors.AnnotationError,
     in_a_group: sp.errors.AnnotationError,

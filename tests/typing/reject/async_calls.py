@@ -1,4 +1,4 @@
-"""Halves of a kernel that disagree, and what is in flight handed to the wrong one."""
+"""Start and done kernels that disagree, and what is in flight handed to the wrong one."""
 
 import jax
 import jax.numpy as jnp
@@ -41,13 +41,13 @@ def bare_done(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
     sp.wait_bytes(sem, o)
 
 
-sp.pallas_call_async(Flight, start, other_done, LIKE)  # E: the halves disagree
+sp.pallas_call_async(Flight, start, other_done, LIKE)  # E: the two kernels disagree
 sp.pallas_call_async(Flight, other_start, done, LIKE)  # E: the same, the other way round
 sp.pallas_call_async(Other, start, done, LIKE)  # E: both disagree with the class
 sp.pallas_call_async(Flight, start, bare_done, LIKE)  # E: a semaphore for the Scratch
 sp.pallas_call_async((sp.dma_semaphore(),), start, done, LIKE)  # E: a class, no tuple
 sp.pallas_call_async(start, done, LIKE)  # E: no semaphores
-sp.pallas_call_async(Flight, start, LIKE)  # E: one half
+sp.pallas_call_async(Flight, start, LIKE)  # E: no done kernel
 sp.pallas_call_async(Flight, start, done, LIKE, grid=(2,))  # E: no grid
 
 call = sp.pallas_call_async(Flight, start, done, LIKE)
@@ -57,7 +57,7 @@ call.done(other.start(X))  # E: in flight by another call
 other.done(in_flight)  # E: as above
 call.done(X)  # E: an array is not in flight
 call.done()  # E: nothing is
-call(X)  # E: a call of two halves is no function
-sem = in_flight.sem  # E: its semaphores are for the halves
+call(X)  # E: a pair of calls is no function
+sem = in_flight.sem  # E: its semaphores are for the two kernels
 sp.InFlight()  # E: only start makes one
 sp.AsyncCall(start)  # E: only pallas_call_async makes one

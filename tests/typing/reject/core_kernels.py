@@ -55,6 +55,8 @@ sp.kernel([copies], LIKE, mesh=MESH, scratch_types=(sp.dma_semaphore(),))  # E: 
 sp.kernel([named, named], LIKE, mesh=[MESH, MESH], scratch_types=Others)  # E: another Scratch for several bodies
 sp.kernel(mesh=MESH, out_type=LIKE, scratch_types=(sp.semaphore(),))(copies)  # E: as a decorator
 sp.kernel(mesh=MESH, out_type=LIKE, scratch_types=Others)(named)  # E: a decorator with another Scratch
+sp.kernel(copies, LIKE, mesh=MESH, scratch_types=(sp.dma_semaphore(),), debug="yes")  # E: an option of another type
+sp.kernel(mesh=MESH, out_types=LIKE, scratch_types=(sp.dma_semaphore(),))  # E: a misspelt keyword in a decorator
 sp.kernel(mesh=[MESH], out_type=LIKE)(copies)  # E: a decorator with several meshes
 
 

@@ -8,13 +8,13 @@ import safepallas as sp
 class Buffers(sp.Scratch):
     done = sp.semaphore()
     many = sp.semaphore(2)
-    meet = sp.barrier_semaphore()
+    barrier = sp.barrier_semaphore()
     sem = sp.dma_semaphore()
 
 
 def local(x: sp.Ref, o: sp.Ref, s: Buffers, table: jax.Array) -> None:
     sp.async_copy_counted(x, o, s.sem)  # E: a DMA semaphore counts bytes
-    sp.async_copy_counted(x, o, s.meet)  # E: a barrier semaphore is for devices
+    sp.async_copy_counted(x, o, s.barrier)  # E: a barrier semaphore is for devices
     sp.async_copy_counted(x, o, s.many)  # E: one of them
     sp.async_copy_counted(x, o, s.done.ref)  # E: a raw ref
     sp.async_copy_counted(x, o, None)  # E: no semaphore

@@ -25,7 +25,7 @@ def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
     sp.wait_bytes(s.slots[0, 1], o)  # E: too many indices
     sp.wait(x)  # E: a data ref for a semaphore
     sp.sync_copy(x[...], o)  # E: an array for a ref
-    sp.async_copy(x, o, s.sem).wait_send()  # E: half of a local copy
+    sp.async_copy(x, o, s.sem).wait_send()  # E: a remote copy's wait for a local one
     sp.signal(sp.Semaphore())  # E: a semaphore that nobody allocated
 
 

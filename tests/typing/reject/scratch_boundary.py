@@ -113,8 +113,12 @@ def data_alone(*refs: sp.Ref) -> None:
     sp.sync_copy(refs[0], refs[1])
 
 
-def seven(o: sp.Ref, a: sp.Ref, b: sp.Ref, c: sp.Ref, d: sp.Ref, e: sp.Ref, f: sp.Ref, g: sp.Ref) -> None:
-    del o, a, b, c, d, e, f, g
+def many(a: sp.Ref, b: sp.Ref, c: sp.Ref, d: sp.Ref, e: sp.Ref, f: sp.Ref, g: sp.Ref, h: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
+    del a, b, c, d, e, f, g, h, o, sem
+
+
+def many_named(a: sp.Ref, b: sp.Ref, c: sp.Ref, d: sp.Ref, e: sp.Ref, f: sp.Ref, g: sp.Ref, h: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    del a, b, c, d, e, f, g, h, o, s
 
 
 class Kernel:
@@ -128,7 +132,11 @@ class Kernel:
 page = sp.vmem((8, 128), jnp.float32)
 sp.pallas_call(returns, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a kernel returns nothing
 sp.pallas_call(data_alone, LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a semaphore among data refs
-sp.pallas_call(seven, LIKE, scratch_shapes=(page, page, page, page, page, page, page))  # E: more than six want a Scratch
+sp.pallas_call(many, LIKE, scratch_shapes=(sp.semaphore(),))  # E: a regular semaphore after nine refs
+sp.pallas_call(many_named, LIKE, scratch_shapes=Others)  # E: another Scratch class after nine refs
+sp.pallas_call(copies, LIKE, scratch_shapes=(page, page, page, page, page, page, "dma"))  # E: seven are not matched, but each is a request
+sp.pallas_call(copies, LIKE, scratch_shapes=(sp.dma_semaphore(),), grid=2, debug="yes")  # E: an option of another type
+sp.pallas_call(copies, LIKE, (sp.dma_semaphore(),))  # E: options are keywords
 sp.pallas_call(Kernel(), LIKE, scratch_shapes=(sp.dma_semaphore(),))  # E: a callable object
 sp.pallas_call(Kernel().method, LIKE, scratch_shapes=Others)  # E: a bound method
 sp.pallas_call(both, LIKE, scratch_shapes=(page, sp.semaphore()))  # E: a buffer for a semaphore, the rest agrees

@@ -149,11 +149,11 @@ class Flight(sp.Scratch):
     sem = sp.dma_semaphore()
 
 
-def half(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
+def pass_over(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
     del x, o, flight
 
 
-call = sp.pallas_call_async(Flight, half, half, LIKE)
+call = sp.pallas_call_async(Flight, pass_over, pass_over, LIKE)
 assert_type(call, sp.AsyncCall[Flight])
 in_flight = call.start(jnp.zeros((8, 128)))
 assert_type(in_flight, sp.InFlight[Flight])
