@@ -16,12 +16,11 @@ from safepallas._errors.base import INT32_MAX
 from safepallas._guard.names import Names, kind_in, kind_of_ref
 from safepallas._jax import compat
 from safepallas._operations.checks import amount
-from safepallas._operations.copies import LocalCopy, RemoteCopy, _check_ends
-from safepallas._operations.counting_copies import _check_counted
+from safepallas._operations.copies import LocalCopy, RemoteCopy, _check_counted, _check_ends
 from safepallas._operations.device_ids import _coordinate, resolve
 from safepallas._operations.signal_wait import _core
 from safepallas._semaphores.kinds import DMA, REGULAR
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe
 
 Given = Mapping[str, Any]
 
@@ -71,7 +70,7 @@ def read(names: Names, given: Given) -> None:
 
 
 def core_barrier(names: Names, given: Given) -> None:
-    names.vetted(given["sem"], "signal", "sem")
+    names.vetted(given["sem"], "core_barrier", "sem")
 
 
 def sync_copy(names: Names, given: Given) -> None:

@@ -3,21 +3,21 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Never, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import jax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from safepallas._errors import kernel_errors, semaphore_errors
+from safepallas._errors.no_public_constructor import NoPublicConstructor
 from safepallas._jax import compat
-from safepallas._kernels import annotations, scopes
+from safepallas._kernels import annotations, bodies, scopes
 from safepallas._kernels.audit import terms_of
 from safepallas._kernels.boundary import Layout
 from safepallas._semaphores.kinds import DMA, REGULAR
-from safepallas._semaphores.lifetime import kernel_scope
-from safepallas._semaphores.names import describe
-from safepallas._semaphores.specs import Scratch
+from safepallas._semaphores.lifetime import describe, kernel_scope
+from safepallas._semaphores.scratch import Scratch
 
 G = TypeVar("G", bound=Scratch)
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class _Halves(NamedTuple):
 
 
 @final
-class InFlight(Generic[G]):
+class InFlight(NoPublicConstructor, Generic[G]):
     """What a start half has begun: its inputs, its outputs and its semaphores, for the done half.
 
     From `AsyncCall.start`, for `AsyncCall.done` of the same call. It is no pytree, on purpose: so
@@ -45,21 +45,12 @@ class InFlight(Generic[G]):
 
     __slots__ = ("_call", "_done_in", "_inputs", "_outputs", "_semaphores")
 
+    _instead = "sp.pallas_call_async(...).start(...)"
     _call: "AsyncCall[G]"
     _inputs: tuple[Any, ...]
     _outputs: tuple[Any, ...]
     _semaphores: tuple[Any, ...]
     _done_in: list[Any]  # the traces that have waited for it
-
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere(
-            "InFlight", "sp.pallas_call_async(...).start(...)"
-        )
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise semaphore_errors.subclassed("InFlight")
 
     def __repr__(self) -> str:
         return f"<InFlight of {self._call._label}>"
@@ -85,7 +76,7 @@ class InFlight(Generic[G]):
 
 
 @final
-class AsyncCall(Generic[G]):
+class AsyncCall(NoPublicConstructor, Generic[G]):
     """A kernel in two halves, from `pallas_call_async`: call `start`, later `done`, in one jit.
 
     Calling the class raises `TypeError`.
@@ -105,6 +96,7 @@ class AsyncCall(Generic[G]):
         "_tree",
     )
 
+    _instead = "sp.pallas_call_async(...)"
     _start: Callable[..., None]
     _done: Callable[..., None]
     _semaphores: type[G]
@@ -114,14 +106,6 @@ class AsyncCall(Generic[G]):
     _params: Any  # the compiler's, of the start half
     _interpret: Any
     _made: dict[int, _Halves]  # by the number of inputs; JAX keeps the traces of each
-
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere("AsyncCall", "sp.pallas_call_async(...)")
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise semaphore_errors.subclassed("AsyncCall")
 
     @property
     def _label(self) -> str:
@@ -193,7 +177,7 @@ class AsyncCall(Generic[G]):
         return self._made[inputs]
 
     def _body(self, half: Callable[..., None], params: Any) -> Callable[..., Any]:
-        return scopes.kernel_body(half, self._layout, terms_of(params, False))
+        return bodies.kernel_body(half, self._layout, terms_of(params, False))
 
     def _make_start(self, inputs: int) -> Callable[..., Any]:
         places = [pltpu.HBM(leaf.shape, leaf.dtype) for leaf in self._leaves]

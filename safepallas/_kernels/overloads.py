@@ -12,7 +12,8 @@ from safepallas._kernels import async_call, core_kernels
 from safepallas._kernels import scopes as _scopes
 from safepallas._kernels.async_call import AsyncCall
 from safepallas._semaphores.meshes import CoreMesh
-from safepallas._semaphores.specs import Scratch, Spec
+from safepallas._semaphores.scratch import Scratch
+from safepallas._semaphores.specs import Spec
 
 T = TypeVar("T")
 

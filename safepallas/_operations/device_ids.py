@@ -10,8 +10,7 @@ import numpy as np
 from safepallas._errors import operation_errors
 from safepallas._errors.base import INT32_MAX
 from safepallas._jax import compat
-from safepallas._semaphores.lifetime import kernel_scope
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe, kernel_scope
 
 Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import safepallas as sp
-from safepallas._kernels import device_barriers
+from safepallas._operations import barriers as device_barriers
 
 from .programs import BARRIER, Enter, Mesh, Program, Signal, Wait, programs_of
 from .search import Use, along, neighbors, search, search_with_delays

@@ -254,12 +254,12 @@ def test_scoped_semaphores_are_counted() -> None:
     def kernel(x: Any, o: Any, sems: Any) -> None:
         sp.barrier_neighbors("x")
 
-    for held, warns in ((478, False), (479, True)):
+    for held, warns in ((398, False), (399, True)):
         call = sp.pallas_call(
             kernel, FLOATS, scratch_shapes=(sp.semaphore(held),), compiler_params=PARAMS
         )
         if warns:
-            with pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
+            with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 400"):
                 over(call, x=6)
         else:
             over(call, x=6)

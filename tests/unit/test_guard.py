@@ -256,6 +256,16 @@ def test_no_tracer_is_kept() -> None:
 # What is found, beyond the matrix.
 
 
+@pytest.mark.parametrize("kind", ["DMA", "BARRIER"])
+def test_a_barrier_of_cores_takes_a_regular_semaphore_alone(kind: str) -> None:
+    def kernel(x: Any, o: Any, sem: Any) -> None:
+        pltpu.core_barrier(sem, core_axis_name="x")
+
+    said = rf"^core_barrier: sem must be a Semaphore, got {kind.title()}Semaphore 'sem'"
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.WrongKindError, match=said):
+        trace(kernel, getattr(pltpu.SemaphoreType, kind))
+
+
 def body_of(act: Callable[..., Any]) -> Callable[..., None]:
     def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
         act(x, o, ready, done, sems)
@@ -287,10 +297,6 @@ FOUND: dict[str, tuple[type[Exception], Callable[..., Any]]] = {
     "an array of indices": (
         sp.errors.NotScalarError,
         lambda x, o, ready, done, sems: pl.semaphore_wait(sems.at[jnp.array([0, 1]), 0]),
-    ),
-    "a barrier of cores on a DMA semaphore": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.core_barrier(done, core_axis_name="x"),
     ),
     "a bool as a core": (
         sp.errors.AmountTypeError,

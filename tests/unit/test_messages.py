@@ -127,7 +127,8 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = {
         name: module
         for module in (kernel_errors, operation_errors, semaphore_errors, verification_errors)
-        for name, _ in inspect.getmembers(module, inspect.isfunction)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
     }
     functions = {name: getattr(module, name) for name, module in modules.items()}
 

@@ -328,7 +328,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "list in a field": request(
         lambda: field([sp.Semaphore]),
-        f"Bad.field: {FIELD}, got list [<class 'safepallas._semaphores.handles.Semaphore'>]. {FIELD_FIX}",
+        f"Bad.field: {FIELD}, got list [<class 'safepallas._semaphores.handles.Semaphore'>]. "
+        f"{FIELD_FIX}",
     ),
     "raw request in a field": request(
         lambda: field(pltpu.SemaphoreType.DMA),
@@ -347,8 +348,8 @@ MESSAGES: dict[str, Message] = {
         sp.errors.SpecError,
         lambda x, o, s: sp.adopt(s.sent.ref, sp.DmaSemaphore),
         "adopt: the second argument must be a Spec, got type <class "
-        "'safepallas._semaphores.handles.DmaSemaphore'>. Pass what the ref is, such as sp.dma_semaphore(). "
-        "[spec]",
+        "'safepallas._semaphores.handles.DmaSemaphore'>. Pass what the ref is, such as "
+        "sp.dma_semaphore(). [spec]",
     ),
     "adopt another kind": row(
         sp.errors.AdoptError,
@@ -378,8 +379,9 @@ def test_message(name: str) -> None:
 
 LIMIT = (
     "kernel <<def plain_kernel>> holds 480 semaphores at once. The TPU compiler has room for 512 "
-    "of 4 bytes each (2.0 KiB on v5e, v5p and v6e), some of them its own: from 480 on expect 'Ran "
-    "out of memory in memory space sflag'. Let copies share semaphores. [semaphore-limit]"
+    "of 4 bytes each (2.0 KiB on v5e, v5p and v6e) and takes some of them for itself: 424 to 440 "
+    "compiled. With more expect 'Ran out of memory in memory space sflag'. Let copies "
+    "share semaphores. [semaphore-limit]"
 )
 
 
