@@ -1,4 +1,4 @@
-"""Copies that count: each kernel lowers to what its raw twin lowers to."""
+"""Copies that count: each kernel lowers like its reference kernel."""
 
 import importlib.util
 from collections.abc import Callable
