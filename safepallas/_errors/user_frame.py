@@ -10,11 +10,7 @@ def outside(*packages: str) -> FrameType:
     The outermost frame where there is no other.
     """
     frame = sys._getframe(1)
-    while _is_in(frame, packages) and frame.f_back is not None:
+    inside = tuple([f"{package}." for package in packages])
+    while f"{frame.f_globals.get('__name__')}.".startswith(inside) and frame.f_back is not None:
         frame = frame.f_back
     return frame
-
-
-def _is_in(frame: FrameType, packages: tuple[str, ...]) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return any(module == package or module.startswith(f"{package}.") for package in packages)

@@ -154,7 +154,8 @@ def _body(
         return f"a parameter of {kind} {annotations.name_of(fn)}"
 
     boundary = _RawRefs(hooks, source, scratch)
-    body = Body(lambda: fn, boundary, terms, None, barrier=barrier, enters=False)
+    own = annotations.signature_of(fn)
+    body = Body(lambda: fn, boundary, terms, own, barrier=barrier, enters=False)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not hooks.guards:
@@ -168,7 +169,6 @@ def _body(
     inner = annotations.below_partials(fn)
     run.__wrapped__ = inner  # type: ignore[attr-defined]
     run.__name__ = getattr(inner, "__name__", run.__name__)
-    own = annotations.signature_of(fn)
     if own is not None:
         run.__signature__ = own  # type: ignore[attr-defined]
     return run

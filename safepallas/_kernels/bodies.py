@@ -89,8 +89,9 @@ class Body:
         fn: Callable[[], Callable[..., Any]],
         boundary: Boundary,
         terms: Terms | None,
-        signature: inspect.Signature | None = None,
+        own: inspect.Signature | None,
         *,
+        signature: inspect.Signature | None = None,
         barrier: BarrierUse | None = None,
         enters: bool = True,
     ) -> None:
@@ -100,6 +101,7 @@ class Body:
             fn: gives the function.
             boundary: how it receives what Pallas passes.
             terms: those of a kernel; the body of a scope has none.
+            own: the signature of the function.
             signature: the one for JAX.
             barrier: where to note that it uses the barrier semaphore.
             enters: whether adopted refs live as long as this kernel.
@@ -107,7 +109,7 @@ class Body:
         self._fn = fn
         self._boundary = boundary
         self._terms = terms
-        self._own = annotations.signature_of(fn())
+        self._own = own
         self._enters = enters and terms is not None
         self.barrier = barrier or BarrierUse()
         if signature is not None:
@@ -150,7 +152,7 @@ def _body(
 ) -> Body:
     own = annotations.signature_of(fn)
     signature = None if own is None else layout.signature(own)
-    return Body(held, _Handles(held, layout), terms, signature)
+    return Body(held, _Handles(held, layout), terms, own, signature=signature)
 
 
 def body_of(fn: Callable[..., Any], layout: Layout, terms: Terms | None = None) -> Body:
