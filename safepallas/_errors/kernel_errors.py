@@ -41,7 +41,7 @@ def unused_collective_id(kernel: str, got: Any) -> UnusedCollectiveIdError:
 
 
 class MixedBarriersError(SemaphoreError):
-    """A kernel uses its one barrier semaphore for patterns that do not go together.
+    """A kernel uses its one barrier semaphore for patterns that do not mix.
 
     A semaphore does not know who has signalled it: a signal of one barrier lets a device through
     the other. Keep to one pattern in a kernel, or use another kernel and `collective_id`.
@@ -116,7 +116,7 @@ class InterpretedOutputError(SemaphoreError):
     """A semaphore is to leave a kernel that an interpreter runs.
 
     No interpreter of JAX 0.10.2 or 0.12.0.1 carries one out. Compile for a TPU, or use
-    `pallas_call_async`, whose halves an interpreter runs as one kernel.
+    `pallas_call_async`, whose two kernels an interpreter runs as one.
     """
 
     code = "interpreted-output"
@@ -125,8 +125,8 @@ class InterpretedOutputError(SemaphoreError):
 def interpreted_output(op: str, request: str, version: str) -> InterpretedOutputError:
     return InterpretedOutputError(
         f"{op}: out_shape holds a semaphore ({request}), and JAX {version} cannot carry one out of "
-        "a kernel in an interpreter. Compile for a TPU, or use sp.pallas_call_async, whose halves "
-        "an interpreter runs as one kernel."
+        "a kernel in an interpreter. Compile for a TPU, or use sp.pallas_call_async, whose two "
+        "kernels an interpreter runs as one."
     )
 
 
@@ -149,7 +149,7 @@ def missing_side_effects(kernel: str, parameter: str, got: str) -> MissingSideEf
 
 
 class InFlightError(SemaphoreError):
-    """The done half of an asynchronous call was given what its start half did not begin.
+    """The done kernel of a `pallas_call_async` was given what its start kernel did not begin.
 
     Each `start` is finished once, by `done` of the same call: another one, or a second time, would
     wait for bytes that never come. Keep what `start` returns, and pass it on once.

@@ -1,4 +1,4 @@
-"""A kernel in two halves: a start, a done, and semaphores go from one to the other."""
+"""Start and done kernels: semaphores, and copies in flight, go from one to the other."""
 
 import dataclasses
 import inspect
@@ -26,14 +26,14 @@ _HBM = pl.BlockSpec(memory_space=pltpu.HBM)
 _SEMAPHORE = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
 
 
-class _Halves(NamedTuple):
+class _Calls(NamedTuple):
     start: Callable[..., Any]
     done: Callable[..., Any]
 
 
 @final
 class InFlight(NoPublicConstructor, Generic[G]):
-    """What a start half has begun: its inputs, its outputs and its semaphores, for the done half.
+    """What a start kernel has begun: its inputs, outputs and semaphores, for the done kernel.
 
     From `AsyncCall.start`, for `AsyncCall.done` of the same call. It is no pytree, on purpose: so
     it cannot leave a jitted function. The TPU compiler aborts the process where a semaphore is an
@@ -56,11 +56,11 @@ class InFlight(NoPublicConstructor, Generic[G]):
         return f"<InFlight of {self._call._label}>"
 
     def then(self, tree: T) -> T:
-        """`tree` again, to be had only once the start half has run.
+        """`tree` again, to be had only once the start kernel has run.
 
         XLA orders what does not depend on each other as it likes. What is computed from the result
-        cannot come before the start half; with ``done(in_flight, after=...)`` it cannot come after
-        the done half either, and so is done while the copy is in flight.
+        cannot come before the start kernel; with ``done(in_flight, after=...)`` it cannot come
+        after the done kernel either, and so is done while the copy is in flight.
 
         Args:
             tree: an array, or a tree of them.
@@ -68,7 +68,7 @@ class InFlight(NoPublicConstructor, Generic[G]):
         Returns:
             The same, through `jax.lax.optimization_barrier`.
         """
-        if not self._semaphores:  # both halves are one kernel
+        if not self._semaphores:  # the two run as one kernel
             return tree
         barrier: Any = jax.lax.optimization_barrier  # not annotated
         self._semaphores, tree = barrier((self._semaphores, tree))
@@ -77,7 +77,7 @@ class InFlight(NoPublicConstructor, Generic[G]):
 
 @final
 class AsyncCall(NoPublicConstructor, Generic[G]):
-    """A kernel in two halves, from `pallas_call_async`: call `start`, later `done`, in one jit.
+    """A start and a done kernel, from `pallas_call_async`: call both, in one jit.
 
     Calling the class raises `TypeError`.
 
@@ -103,9 +103,9 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
     _layout: Layout  # of the semaphores
     _leaves: list[Any]  # shapes and dtypes of the outputs
     _tree: Any  # their form
-    _params: Any  # the compiler's, of the start half
+    _params: Any  # the compiler's, of the start kernel
     _interpret: Any
-    _made: dict[int, _Halves]  # by the number of inputs; JAX keeps the traces of each
+    _made: dict[int, _Calls]  # by the number of inputs; JAX keeps the traces of each
 
     @property
     def _label(self) -> str:
@@ -115,10 +115,10 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
         return f"<AsyncCall of {self._label}>"
 
     def start(self, *inputs: Any) -> InFlight[G]:
-        """Run the start half. What it has started goes on while other work is done.
+        """Run the start kernel. What it has started goes on while other work is done.
 
         Args:
-            inputs: arrays. They stay where they are, in HBM, until the done half has run.
+            inputs: arrays. They stay where they are, in HBM, until the done kernel has run.
 
         Returns:
             What `done` takes. Each must be done exactly once on every path through the program,
@@ -135,7 +135,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
             # XLA is free to move a buffer to another memory between two kernels, and the copy in
             # flight would go on with the old place (seen with JAX 0.10.2 and 0.12.0.1).
             pinned = tuple(pltpu.with_memory_space_constraint(x, pltpu.HBM) for x in inputs)
-            begin, _ = self._halves(len(inputs))
+            begin, _ = self._calls(len(inputs))
             results = begin(*pinned)
             in_flight._inputs = pinned
             in_flight._outputs = results[: len(self._leaves)]
@@ -143,7 +143,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
         return in_flight
 
     def done(self, in_flight: InFlight[G], *, after: Any = ()) -> Any:
-        """Run the done half, which waits for what the start half has started.
+        """Run the done kernel, which waits for what the start kernel has started.
 
         Args:
             in_flight: from `start` of the same call.
@@ -164,20 +164,20 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
         in_flight._done_in.append(trace)
         in_flight.then(after)
         if in_flight._semaphores:
-            _, finish = self._halves(len(in_flight._inputs))
+            _, finish = self._calls(len(in_flight._inputs))
             results = finish(*in_flight._inputs, *in_flight._outputs, *in_flight._semaphores)
         else:
             results = self._run_as_one(in_flight._inputs)
         return jax.tree_util.tree_unflatten(self._tree, results)
 
-    def _halves(self, inputs: int) -> _Halves:
+    def _calls(self, inputs: int) -> _Calls:
         """The two calls of raw Pallas, for that many inputs."""
         if inputs not in self._made:
-            self._made[inputs] = _Halves(self._make_start(inputs), self._make_done(inputs))
+            self._made[inputs] = _Calls(self._make_start(inputs), self._make_done(inputs))
         return self._made[inputs]
 
-    def _body(self, half: Callable[..., None], params: Any) -> Callable[..., Any]:
-        return bodies.kernel_body(half, self._layout, terms_of(params, False))
+    def _body(self, kernel: Callable[..., None], params: Any) -> Callable[..., Any]:
+        return bodies.kernel_body(kernel, self._layout, terms_of(params, False))
 
     def _make_start(self, inputs: int) -> Callable[..., Any]:
         places = [pltpu.HBM(leaf.shape, leaf.dtype) for leaf in self._leaves]
@@ -191,9 +191,9 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
         )
 
     def _make_done(self, inputs: int) -> Callable[..., Any]:
-        """Its outputs are the buffers that the start half has begun to fill."""
+        """Its outputs are the buffers that the start kernel has begun to fill."""
         outputs = len(self._leaves)
-        # The barrier at the entry is the start half's, and the id is for the barrier.
+        # The barrier at the entry is the start kernel's, and the id is for the barrier.
         params = dataclasses.replace(self._params, collective_id=None)
         return pl.pallas_call(
             _with_begun(self._body(self._done, params), inputs, outputs),
@@ -205,14 +205,14 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
         )
 
     def _run_as_one(self, inputs: tuple[Any, ...]) -> Any:
-        """Both halves as one kernel: no interpreter carries a semaphore out of one."""
+        """Both as one kernel: no interpreter carries a semaphore out of one."""
 
         def both(*args: Any) -> None:
-            for half in (self._start, self._done):
-                own = annotations.signature_of(half)
+            for kernel in (self._start, self._done):
+                own = annotations.signature_of(kernel)
                 parameters = annotations.parameters_of(own, len(args))
-                annotations.check(kernel_scope(), half, own, parameters, list(args), {})
-                half(*args)
+                annotations.check(kernel_scope(), kernel, own, parameters, list(args), {})
+                kernel(*args)
 
         return scopes.pallas_call(
             both,

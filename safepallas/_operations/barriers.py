@@ -197,7 +197,7 @@ def barrier_neighbors(axis: str) -> None:
     It may be called again at once: in the same kernel, in the next call of it, mixed with
     `barrier_all` over the same axis, and by other kernels with the same ``collective_id`` if all
     their barriers are these two over that axis. Barriers over other axes need a kernel of their own
-    with another id: a semaphore counts, and cannot tell whose signal came.
+    with another id: a semaphore counts, and cannot tell whose signal it was.
 
     Cost: from 6 devices on, 4 signals from each device in two rounds. Up to 5 devices all signal
     all: 1 to 4 signals in one round.

@@ -23,7 +23,7 @@ def _data_type(ref: Any, op: str, arg: str) -> compat.RefType:
     return ref_type
 
 
-def _check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
+def check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
     """Refuse ends that are not refs to the same number of the same elements."""
     a, b = compat.ref_type(src), compat.ref_type(dst)
     if a is None or b is None or a.dtype != b.dtype or kind_of(a.dtype) is not None:
@@ -180,7 +180,7 @@ def _made(cls: type[C], raw: Any, sems: tuple[DmaSemaphore, ...]) -> C:
 
 def _local(src: Any, dst: Any, sem: Any, op: str) -> LocalCopy:
     _vet_dma(sem, op, "sem")
-    _check_ends(src, dst, op, sem)
+    check_ends(src, dst, op, sem)
     return _made(LocalCopy, pltpu.make_async_copy(src, dst, sem._ref), (sem,))
 
 
@@ -189,7 +189,7 @@ def _remote(
 ) -> RemoteCopy:
     _vet_dma(send_sem, op, "send_sem")
     _vet_dma(recv_sem, op, "recv_sem")
-    _check_ends(src, dst, op, recv_sem)
+    check_ends(src, dst, op, recv_sem)
     where = resolve(device_id, op, recv_sem)
     raw = pltpu.make_async_remote_copy(src, dst, send_sem._ref, recv_sem._ref, where)
     return _made(RemoteCopy, raw, (send_sem, recv_sem))
@@ -324,7 +324,7 @@ def sync_copy(src: Ref, dst: Ref, *, add: bool = False) -> None:
 
         sp.sync_copy(x, o)
     """
-    _check_ends(src, dst, "sync_copy", "a semaphore of its own")
+    check_ends(src, dst, "sync_copy", "a semaphore of its own")
     given: Any = add
     if type(given) is not bool:
         own, got = "a semaphore of its own", describe(given)
@@ -335,8 +335,10 @@ def sync_copy(src: Ref, dst: Ref, *, add: bool = False) -> None:
 def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
     """Wait until as many bytes as `like` holds have been copied on `sem`, and take them from it.
 
-    For copies whose objects are not at hand, or for several at once. `like` is looked at for its
-    size alone, and neither read nor written. Lowers to ``make_async_copy(like, like, sem).wait()``.
+    For copies whose objects are not at hand, or for several at once. Of `like` only the
+    size matters: it is neither read nor written.
+
+    Lowers to ``make_async_copy(like, like, sem).wait()``.
 
     Args:
         sem: the semaphore of the copies.
@@ -358,9 +360,9 @@ def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
     raw.wait()
 
 
-def _check_counted(src: Any, dst: Any, op: str, sem: Any) -> None:
+def check_counting_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
     """Refuse ends that do not match, or that lie where copies cannot count."""
-    _check_ends(src, dst, op, sem)
+    check_ends(src, dst, op, sem)
     for arg, ref in (("src", src), ("dst", dst)):
         if compat.is_in_smem(ref):
             raise operation_errors.counted_in_smem(op, arg, describe(ref), str(sem))
@@ -403,7 +405,7 @@ def async_copy_counted(src: Ref, dst: Ref, sem: Semaphore) -> None:
     """
     op = "async_copy_counted"
     vet(sem, op, "sem")
-    _check_counted(src, dst, op, sem)
+    check_counting_ends(src, dst, op, sem)
     raw: Any = pltpu.make_async_copy(src, dst, sem._ref)
     raw.start()
 
@@ -434,14 +436,14 @@ def async_remote_copy_counted(
 
     Example, in a kernel::
 
-        sp.async_remote_copy_counted(x, o, sent, received, {"x": right})
-        sp.wait(sent)
-        sp.wait(received)
+        sp.async_remote_copy_counted(x, o, send, recv, {"x": right})
+        sp.wait(send)
+        sp.wait(recv)
     """
     op = "async_remote_copy_counted"
     vet(send_sem, op, "send_sem")
     vet(recv_sem, op, "recv_sem")
-    _check_counted(src, dst, op, recv_sem)
+    check_counting_ends(src, dst, op, recv_sem)
     where = resolve(device_id, op, recv_sem)
     raw: Any = pltpu.make_async_remote_copy(src, dst, send_sem._ref, recv_sem._ref, where)
     raw.start()

@@ -15,7 +15,7 @@ from safepallas._semaphores.handles import BarrierSemaphore, DmaSemaphore, Semap
 from safepallas._semaphores.lifetime import describe
 
 
-def _core(index: Any, sem: Any) -> Any:
+def core_number(index: Any, sem: Any) -> Any:
     if isinstance(index, jax.Array) and not index.ndim and np.issubdtype(index.dtype, np.integer):
         return index if index.dtype == np.int32 else index.astype(np.int32)
     is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
@@ -73,7 +73,7 @@ def signal(
         pl.semaphore_signal(sem._ref, inc)
         return
     device = None if device_id is None else resolve(device_id, "signal", sem)
-    core = None if core_index is None else _core(core_index, sem)
+    core = None if core_index is None else core_number(core_index, sem)
     if core is not None and device is not None:
         axis = core_named_by(device)
         if axis is not None:

@@ -151,7 +151,7 @@ def _register(cls: type[Handle]) -> None:
         return ((jax.tree_util.GetAttrKey("ref"), handle._ref),), flatten(handle)[1]
 
     def unflatten(aux: Aux, children: Iterable[Any]) -> Handle:
-        # Whatever stands in the tree now is looked at when the handle is first used.
+        # Whatever stands in the tree now is checked when the handle is first used.
         (ref,) = children
         return make(cls, ref, aux.origin, aux.scope, vetted=False)
 

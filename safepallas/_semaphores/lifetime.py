@@ -25,7 +25,7 @@ class Scope:
 
     @property
     def label(self) -> str:
-        """What messages call it; put into words only when asked."""
+        """What messages call it; made only when asked."""
         return self._describe()
 
 
@@ -57,13 +57,13 @@ def enter_kernel(scope: Scope) -> Scope:
 
 
 class Origin:
-    """The name of a semaphore and where it came from. Put into words only when asked."""
+    """The name of a semaphore and where it came from. Made only when asked."""
 
     __slots__ = ("_source", "name")
 
     def __init__(self, name: str, source: Any) -> None:
         self.name = name
-        self._source = source  # the Spec that allocated it; else the words themselves
+        self._source = source  # the Spec that allocated it; else the text itself
 
     @property
     def where(self) -> str:

@@ -139,7 +139,7 @@ def test_the_steps_for_an_operation_lead_to_the_example() -> None:
     # What the example did not need to touch.
     others = {
         "safepallas/_guard/guard.py": "make_async_copy",
-        "safepallas/_guard/checks.py": "_check_counted",
+        "safepallas/_guard/checks.py": "check_counting_ends",
         "safepallas/_errors.py": "CountedCopyError",
         "safepallas/_messages.py": "counted_in_smem",
         "safepallas/_verify/extract/rules/operations.py": "dma_start",

@@ -192,11 +192,11 @@ def test_guards_of_two_threads_that_overlap() -> None:
 
 def test_kernels_in_two_threads_have_their_own_names() -> None:
     def kernel_of(name: str) -> Any:
-        exec(f"def kernel(x, o, {name}): meet.wait(60); signal({name}, True)", scope := {})
-        scope.update(meet=meet, signal=lambda *args: pl.semaphore_signal(*args))
+        exec(f"def kernel(x, o, {name}): both_in.wait(60); signal({name}, True)", scope := {})
+        scope.update(both_in=both_in, signal=lambda *args: pl.semaphore_signal(*args))
         return scope["kernel"]
 
-    meet = threading.Barrier(2)
+    both_in = threading.Barrier(2)
     said: dict[str, str] = {}
 
     def run(name: str) -> None:
@@ -529,13 +529,13 @@ def test_semaphores_that_leave_a_kernel() -> None:
 def test_a_collective_id_of_several_bodies() -> None:
     """One of them may use the barrier for all."""
 
-    def quiet(x: Any, o: Any) -> None:
+    def without(x: Any, o: Any) -> None:
         pass
 
     def still(x: Any, o: Any) -> None:
         pass
 
-    def loud(x: Any, o: Any) -> None:
+    def with_barrier(x: Any, o: Any) -> None:
         pl.semaphore_signal(pltpu.get_barrier_semaphore())
 
     def fn(*bodies: Any, **params: Any) -> Any:
@@ -548,13 +548,13 @@ def test_a_collective_id_of_several_bodies() -> None:
         return core_meshes.on_sparse_cores(call)
 
     with testing.guard_raw_pallas() as guard:
-        fn(loud, quiet, collective_id=0)()
-        fn(quiet, loud, collective_id=0)()
+        fn(with_barrier, without, collective_id=0)()
+        fn(without, with_barrier, collective_id=0)()
         assert guard.checked["kernel"] == 4
         with pytest.raises(sp.errors.UnusedCollectiveIdError):
-            fn(quiet, still, collective_id=0)()
+            fn(without, still, collective_id=0)()
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            fn(loud, quiet)()
+            fn(with_barrier, without)()
 
 
 def test_semaphores_of_other_cores() -> None:

@@ -18,6 +18,7 @@ from safepallas._errors import (
 from safepallas._jax import versions
 
 from . import (
+    test_async_calls,
     test_backstop_cores,
     test_messages_barriers,
     test_messages_guard,
@@ -26,7 +27,6 @@ from . import (
     test_messages_requests,
     test_messages_values,
     test_messages_verify,
-    test_pairs,
 )
 from .helpers import Message
 
@@ -39,7 +39,7 @@ MESSAGES: list[Message] = [
     *test_messages_requests.MESSAGES.values(),
     *test_messages_values.MESSAGES.values(),
     *test_messages_verify.MESSAGES.values(),
-    *test_pairs.MESSAGES.values(),
+    *test_async_calls.MESSAGES.values(),
 ]
 
 # Stable: users and their tests look for the codes. What else each is, besides a ValueError.

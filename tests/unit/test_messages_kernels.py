@@ -11,7 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 import safepallas as sp
 
 from .core_meshes import RENAMED, TENSOR_CORE_MESH, on_sparse_cores, scalar, tensor, vector
-from .helpers import FLOATS, Message, assert_says, line_of, words
+from .helpers import FLOATS, Message, assert_says, filled_in, line_of
 
 one = sp.dma_semaphore()
 page = sp.vmem((8, 128), jnp.float32)
@@ -194,4 +194,4 @@ def test_warning(name: str) -> None:
     on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count - 1),)))()
     with pytest.warns(sp.errors.SemaphoreLimitWarning) as caught:
         on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count),)))()
-    assert [str(warning.message) for warning in caught] == [words(text, __file__)]
+    assert [str(warning.message) for warning in caught] == [filled_in(text, __file__)]
