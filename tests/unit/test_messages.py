@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -87,6 +88,7 @@ def subclasses(cls: type) -> set[type]:
 def test_code_and_classes(code: str) -> None:
     cls, others = CODES[code]
     assert cls.code == code
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
     error = cls("Words.")
     assert str(error) == f"Words. [{code}]"
     assert isinstance(error, sp.SemaphoreError)
