@@ -24,9 +24,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Never,
     Protocol,
-    Self,
     TypeAlias,
     TypeVar,
     final,
@@ -37,7 +35,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from safepallas._errors import semaphore_errors
+from safepallas._errors.no_public_constructor import NoPublicConstructor
 
 # Pallas itself is not imported: its stubs import this module.
 
@@ -172,22 +170,10 @@ class Ref(Protocol):
         ...
 
 
-class NameOnly:
+class NameOnly(NoPublicConstructor):
     """What only annotations name: Pallas makes the refs, and they are of no class of ours."""
 
-    def __init__(self, never: Never, /) -> None: ...
-
-    if not TYPE_CHECKING:  # checkers reject both, and say it better without them
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            raise semaphore_errors.constructed_elsewhere(cls.__name__, cls._instead)
-
-        def __init_subclass__(cls, **kwargs: Any) -> None:
-            if cls.__module__ != __name__:
-                raise semaphore_errors.subclassed(cls.__mro__[1].__name__)
-            super().__init_subclass__(**kwargs)
-
-        _instead = "the ref that raw Pallas hands to the kernel"
+    _instead = "the ref that raw Pallas hands to the kernel"
 
 
 class _OneSemaphoreRef(NameOnly):

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile, zip_longest
 from typing import Any
 
@@ -37,6 +37,18 @@ def _has_libtpu() -> bool:
     return importlib.util.find_spec("libtpu") is not None
 
 
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Environment variables, as far as they are not set, within the context alone."""
+    added = {name: value for name, value in variables.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
 def _topology_devices(topology: str) -> list[Any]:
     """The devices of a described TPU, which need not be there."""
     if not _has_libtpu():
@@ -46,9 +58,8 @@ def _topology_devices(topology: str) -> list[Any]:
         )
     # libtpu asks the cloud's metadata server for the host's TPU, and lets one process hold it;
     # here is neither.
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    return list(topologies.get_topology_desc(topology, "tpu").devices)
+    with _environment(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1"):
+        return list(topologies.get_topology_desc(topology, "tpu").devices)
 
 
 def _on_tpu() -> AbstractContextManager[Any]:

@@ -1,6 +1,6 @@
 """Errors about a kernel as a whole, and warnings. Class, code and text together."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from safepallas._errors.base import SemaphoreError
 
@@ -41,7 +41,7 @@ def unused_collective_id(kernel: str, got: Any) -> UnusedCollectiveIdError:
 
 
 class MixedBarriersError(SemaphoreError):
-    """A kernel uses its one barrier semaphore for patterns that do not go together.
+    """A kernel uses its one barrier semaphore for patterns that do not mix.
 
     A semaphore does not know who has signalled it: a signal of one barrier lets a device through
     the other. Keep to one pattern in a kernel, or use another kernel and `collective_id`.
@@ -116,7 +116,7 @@ class InterpretedOutputError(SemaphoreError):
     """A semaphore is to leave a kernel that an interpreter runs.
 
     No interpreter of JAX 0.10.2 or 0.12.0.1 carries one out. Compile for a TPU, or use
-    `pallas_call_async`, whose halves an interpreter runs as one kernel.
+    `pallas_call_async`, whose two kernels an interpreter runs as one.
     """
 
     code = "interpreted-output"
@@ -125,8 +125,8 @@ class InterpretedOutputError(SemaphoreError):
 def interpreted_output(op: str, request: str, version: str) -> InterpretedOutputError:
     return InterpretedOutputError(
         f"{op}: out_shape holds a semaphore ({request}), and JAX {version} cannot carry one out of "
-        "a kernel in an interpreter. Compile for a TPU, or use sp.pallas_call_async, whose halves "
-        "an interpreter runs as one kernel."
+        "a kernel in an interpreter. Compile for a TPU, or use sp.pallas_call_async, whose two "
+        "kernels an interpreter runs as one."
     )
 
 
@@ -149,7 +149,7 @@ def missing_side_effects(kernel: str, parameter: str, got: str) -> MissingSideEf
 
 
 class InFlightError(SemaphoreError):
-    """The done half of an asynchronous call was given what its start half did not begin.
+    """The done kernel of a `pallas_call_async` was given what its start kernel did not begin.
 
     Each `start` is finished once, by `done` of the same call: another one, or a second time, would
     wait for bytes that never come. Keep what `start` returns, and pass it on once.
@@ -175,25 +175,33 @@ def done_twice(call: str) -> InFlightError:
 class SemaphoreLimitWarning(UserWarning):
     """A kernel allocates so many semaphores that the TPU compiler may refuse it.
 
-    A TensorCore has room for 512, a vector subcore for 32, a scalar subcore for 7168, less what the
-    compiler takes for itself (measured, v5e, v5p, v6e). Let copies share semaphores.
+    A TensorCore has room for 512 of 4 bytes. The compiler takes 72 to 76 for itself, and more for
+    operands that it copies block by block over a grid: 4 for 2 of them, 8 for 5, 12 for 9. So 436
+    to 440 compile without such operands, 424 to 428 with 9 (v5e, v5p, v6e). Of the 32 of a vector
+    subcore 24 compile, of the 7168 of a scalar one 7018 (v5p, v6e). All measured with libtpu under
+    JAX 0.10.2 and 0.12.0.1; the warning comes from 400, 25 and 7000 on. Let copies share
+    semaphores.
     """
 
     code: ClassVar[str] = "semaphore-limit"
 
 
-def semaphore_limit(kernel: str, count: int, core: str, room: int, warn_at: int) -> str:
-    chip, space = "2.0 KiB on v5e, v5p and v6e", "sflag"
-    if core == "SC_VECTOR_SUBCORE":
-        chip, space = "128 bytes on a vector subcore of v5p and v6e", "sparse_core_tile_sflag"
-    elif core == "SC_SCALAR_SUBCORE":
-        chip = "28 KiB on a scalar subcore of v5p and v6e"
-        space = "sparse_core_sequencer_sflag"
+class Room(NamedTuple):
+    """The semaphores of 4 bytes of a core, as measured: see `SemaphoreLimitWarning`."""
+
+    all: int
+    compile: str  # how many the compiler leaves to a kernel
+    warn_at: int
+    where: str
+    space: str  # as the compiler calls it
+
+
+def semaphore_limit(kernel: str, count: int, room: Room) -> str:
     return (
-        f"{kernel} holds {count} semaphores at once. The TPU compiler has room for {room} of "
-        f"4 bytes each ({chip}), some of them its own: from {warn_at} on expect 'Ran out of "
-        f"memory in memory space {space}'. Let copies share semaphores. "
-        f"[{SemaphoreLimitWarning.code}]"
+        f"{kernel} holds {count} semaphores at once. The TPU compiler has room for {room.all} of "
+        f"4 bytes each ({room.where}) and takes some of them for itself: {room.compile} compiled. "
+        f"With more expect 'Ran out of memory in memory space {room.space}'. Let copies share "
+        f"semaphores. [{SemaphoreLimitWarning.code}]"
     )
 
 

@@ -258,7 +258,7 @@ def copy_option(op: str, arg: str, expected: str, got: str, sem: str) -> CopyOpt
 class CountedCopyError(SemaphoreError):
     """A copy that counts on a regular semaphore, where none can be.
 
-    The TPU compiler of JAX 0.10.2 counts no copy that touches SMEM (0.12.0.1 does). Copy on a
+    The TPU compiler of JAX 0.10.2 counts no copy from or to SMEM (0.12.0.1 does). Copy on a
     `dma_semaphore()` there, with `async_copy`.
     """
 
@@ -268,7 +268,7 @@ class CountedCopyError(SemaphoreError):
 def counted_in_smem(op: str, arg: str, got: str, sem: str) -> CountedCopyError:
     return CountedCopyError(
         f"{op}: {arg} must not be in SMEM, got {got}, with {sem}. The TPU compiler counts no copy "
-        "that touches SMEM: copy on sp.dma_semaphore() instead."
+        "from or to SMEM: copy on sp.dma_semaphore() instead."
     )
 
 

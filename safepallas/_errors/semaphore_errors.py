@@ -168,14 +168,7 @@ def annotation(kernel: str, parameter: str, expected: str, got: str) -> Annotati
     )
 
 
-def constructed(handle: str, request: str) -> TypeError:
-    return TypeError(
-        f"{handle} cannot be constructed: probably you called {handle}(...), instead you want "
-        f"{request} in scratch_shapes= or sp.run_scoped, or sp.adopt(ref, {request})."
-    )
-
-
-def constructed_elsewhere(name: str, instead: str) -> TypeError:
+def constructed(name: str, instead: str) -> TypeError:
     return TypeError(
         f"{name} cannot be constructed: probably you called {name}(...), instead you want "
         f"{instead}."

@@ -16,12 +16,11 @@ from safepallas._errors.base import INT32_MAX
 from safepallas._guard.names import Names, kind_in, kind_of_ref
 from safepallas._jax import compat
 from safepallas._operations.checks import amount
-from safepallas._operations.copies import LocalCopy, RemoteCopy, _check_ends
-from safepallas._operations.counting_copies import _check_counted
-from safepallas._operations.device_ids import _coordinate, resolve
-from safepallas._operations.signal_wait import _core
+from safepallas._operations.copies import LocalCopy, RemoteCopy, check_counting_ends, check_ends
+from safepallas._operations.device_ids import coordinate, resolve
+from safepallas._operations.signal_wait import core_number
 from safepallas._semaphores.kinds import DMA, REGULAR
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe
 
 Given = Mapping[str, Any]
 
@@ -47,7 +46,7 @@ def _check_device(device_id: Any, id_type: Any, op: str, sem: Any) -> None:
     else:  # counted through the whole mesh, the last axis fastest
         mesh = compat.mesh_axes() or compat.axis_sizes()
         size = math.prod(mesh.values()) if mesh else INT32_MAX
-        _coordinate(ids, op, sem, tuple(mesh), size, device_id)
+        coordinate(ids, op, sem, tuple(mesh), size, device_id)
 
 
 def signal(names: Names, given: Given) -> None:
@@ -56,7 +55,7 @@ def signal(names: Names, given: Given) -> None:
     if given["device_id"] is not None:
         _check_device(given["device_id"], given["device_id_type"], "signal", sem)
     if given.get("core_index") is not None:
-        _core(_unconverted(given["core_index"]), sem)
+        core_number(_unconverted(given["core_index"]), sem)
 
 
 def wait(names: Names, given: Given) -> None:
@@ -71,7 +70,7 @@ def read(names: Names, given: Given) -> None:
 
 
 def core_barrier(names: Names, given: Given) -> None:
-    names.vetted(given["sem"], "signal", "sem")
+    names.vetted(given["sem"], "core_barrier", "sem")
 
 
 def sync_copy(names: Names, given: Given) -> None:
@@ -81,7 +80,7 @@ def sync_copy(names: Names, given: Given) -> None:
     destinations, other = jax.tree_util.tree_flatten(given["dst_ref"])
     if tree == other:  # else JAX says which part has no partner
         for src, dst in zip(sources, destinations, strict=True):
-            _check_ends(src, dst, "sync_copy", "a semaphore of its own")
+            check_ends(src, dst, "sync_copy", "a semaphore of its own")
 
 
 def check_start(remote: bool, priority: Any, add: Any, sem: Any) -> None:
@@ -123,8 +122,8 @@ def copy(names: Names, op: str, given: Given) -> list[Any]:
     counts = all(kind_of_ref(sem) is REGULAR for _, sem in sems)
     op_of_kinds = f"async_{'remote_' if remote else ''}copy_counted" if counts else op
     handles = [names.vetted(sem, op_of_kinds, arg) for arg, sem in sems]
-    check_ends = _check_counted if counts else _check_ends
-    check_ends(given["src_ref"], given["dst_ref"], op, handles[-1])
+    check = check_counting_ends if counts else check_ends
+    check(given["src_ref"], given["dst_ref"], op, handles[-1])
     if remote:
         _check_device(given["device_id"], given.get("device_id_type"), op, handles[-1])
     return handles

@@ -2,12 +2,12 @@
 
 import functools
 import inspect
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
+from safepallas._errors import user_frame
 from safepallas._guard import checks as _guard_checks
 from safepallas._guard.names import Names
 from safepallas._semaphores.lifetime import Scope
@@ -53,8 +53,9 @@ class Hooks:
 
         Not once the guard has been left, and not for safepallas, which has checked it.
         """
-        name = sys._getframe(2).f_globals.get("__name__", "")
-        return bool(self.guards) and str(name).partition(".")[0] != "safepallas"
+        caller = user_frame.outside("safepallas._guard")
+        name = str(caller.f_globals.get("__name__", ""))
+        return bool(self.guards) and name.partition(".")[0] != "safepallas"
 
     def count(self, operation: str) -> None:
         with self.lock:
@@ -96,7 +97,7 @@ def operation(hooks: Hooks, original: Any, check: Callable[..., None]) -> Any:
 
 
 def copy(hooks: Hooks, original: Any) -> Any:
-    """Check, make the copy, and look at what is done with it."""
+    """Check, make the copy, and check what is done with it."""
     arguments, name = _arguments_of(original), original.__name__
 
     @functools.wraps(original)
@@ -110,7 +111,7 @@ def copy(hooks: Hooks, original: Any) -> Any:
             options = given.get("priority", 0), given.get("add", False)
             _guard_checks.check_start(remote, *options, sems[-1])
         hooks.count(name)
-        return _watched(original(*args, **kwargs), hooks, sems, remote)
+        return _watch(original(*args, **kwargs), hooks, sems, remote)
 
     return guarded
 
@@ -130,46 +131,39 @@ def barrier(hooks: Hooks, original: Any) -> Any:
     return guarded
 
 
-_watched_classes: dict[Any, Any] = {}
+def _watch(raw: Any, hooks: Hooks, sems: list[Any], remote: bool) -> Any:
+    """A copy of raw Pallas, whose methods check from now on before it is started or waited for."""
+    is_inside = False  # one method calls another
 
-
-def _watched_class(cls: Any) -> Any:
-    """The class of copies of raw Pallas, with checks before a copy is started or waited for."""
-    if cls in _watched_classes:
-        return _watched_classes[cls]
-
-    def method(name: str) -> Any:
-        original = getattr(cls, name)
-
-        @functools.wraps(original)
-        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-            watch, self._watch = self._watch, None  # one method calls another
+    def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            nonlocal is_inside
+            if is_inside:
+                return method(*args, **kwargs)
+            is_inside = True
             try:
-                if watch is not None:
-                    watch(name, *args, **kwargs)
-                return original(self, *args, **kwargs)
+                _check_use(hooks, sems, remote, name, *args, **kwargs)
+                return method(*args, **kwargs)
             finally:
-                self._watch = watch
+                is_inside = False
 
-        return watched
+        return checked
 
-    methods = {name: method(name) for name in ("start", *_WAITS) if hasattr(cls, name)}
-    watched_class = type(cls.__name__, (cls,), {"__module__": cls.__module__, **methods})
-    return _watched_classes.setdefault(cls, watched_class)
-
-
-def _watched(raw: Any, hooks: Hooks, sems: list[Any], remote: bool) -> Any:
-    """A copy of raw Pallas, which from now on is looked at."""
-
-    def watch(name: str, priority: Any = 0, *, add: Any = False) -> None:
-        for sem in sems:
-            hooks.names.check_alive(sem, name)
-            if name != "start":
-                _guard_checks.check_wait(sem)
-        if name == "start":
-            _guard_checks.check_start(remote, priority, add, sems[-1])
-        hooks.count(name)
-
-    raw.__class__ = _watched_class(type(raw))
-    raw._watch = watch
+    for name in ("start", *_WAITS):
+        if hasattr(raw, name):
+            setattr(raw, name, watched(name, getattr(raw, name)))  # on this copy alone
     return raw
+
+
+def _check_use(
+    hooks: Hooks, sems: list[Any], remote: bool, name: str, priority: Any = 0, *, add: Any = False
+) -> None:
+    """What is checked before the method of that name: `start`, with its arguments, or a wait."""
+    for sem in sems:
+        hooks.names.check_alive(sem, name)
+        if name != "start":
+            _guard_checks.check_wait(sem)
+    if name == "start":
+        _guard_checks.check_start(remote, priority, add, sems[-1])
+    hooks.count(name)

@@ -18,10 +18,17 @@ from safepallas._jax import compat
 from safepallas._kernels.boundary import as_handle
 from safepallas._operations.checks import vet
 from safepallas._semaphores.arrays import MAX_RANK
-from safepallas._semaphores.handles import CLASS_OF, Handle
+from safepallas._semaphores.handles import Handle
 from safepallas._semaphores.kinds import OPERATIONS, Kind, kind_of
-from safepallas._semaphores.lifetime import UNSCOPED, Named, Origin, Part, Scope
-from safepallas._semaphores.names import describe, short_type
+from safepallas._semaphores.lifetime import (
+    UNSCOPED,
+    Named,
+    Origin,
+    Part,
+    Scope,
+    describe,
+    short_type,
+)
 
 
 class _Known(NamedTuple):
@@ -75,14 +82,15 @@ class Names(threading.local):
         if isinstance(ref, Named):  # JAX finds the ref in it, or says that it does not
             return ref
         ref_type = compat.ref_type(ref)
-        if ref_type is None or kind_of_ref(ref) is None:
+        kind = kind_of(ref_type.dtype) if ref_type is not None else None
+        if ref_type is None or kind is None:
             expected = " or ".join(k.handle for k in OPERATIONS[op, arg])
             raise semaphore_errors.not_a_semaphore(op, arg, expected, describe(ref))
         base = compat.base_of(ref)
         _, origin, scope = self._find(base) or (None, _UNKNOWN, UNSCOPED)
         whole: Origin | Part = origin
         for shape, indices in compat.indexing_of(ref):
-            array = f"{_class_name(ref_type.dtype, shape)} {whole}"
+            array = f"{_class_name(kind.handle, shape)} {whole}"
             shown = [_checked(array, axis, i, shape[axis]) for axis, i in enumerate(indices)]
             whole = Part(whole, tuple(shown))
         if len(ref_type.shape) > MAX_RANK:
@@ -123,10 +131,7 @@ def kind_of_ref(ref: Any) -> Kind | None:
     return None if ref_type is None else kind_of(ref_type.dtype)
 
 
-def _class_name(dtype: Any, shape: tuple[Any, ...]) -> str:
-    kind = kind_of(dtype)
-    assert kind is not None
-    handle = CLASS_OF[kind].__name__
+def _class_name(handle: str, shape: tuple[Any, ...]) -> str:
     return f"SemaphoreArray[{handle}] of shape {shape}" if shape else handle
 
 

@@ -1,7 +1,6 @@
-"""The only place that knows JAX's private parts, and how they differ between versions.
+"""What is private of JAX, and how versions differ: plain functions for the rest of the library.
 
-Covers JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python 3.13). Everything here is a plain function that
-the rest of the library calls; nothing else imports ``jax._src``.
+Covers JAX 0.10.2 (Python 3.11) to 0.12.0.1 (Python 3.13). Nothing else imports ``jax._src``.
 """
 
 import os
@@ -12,31 +11,30 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax._src import config as _config
-from jax._src import core as _core
-from jax._src import source_info_util as _source_info
-from jax._src import traceback_util as _traceback
-from jax._src.interpreters import partial_eval as _partial_eval
-from jax._src.pallas import core as _pallas_core
-from jax._src.pallas import pallas_call as _pallas_call
-from jax._src.pallas import primitives as _pallas_primitives
-from jax._src.pallas.mosaic import pipeline as _pipeline
-from jax._src.state import indexing as _indexing
-from jax._src.state import types as _state
+
+# All of JAX that is not public: 7 names, which a test counts.
+from jax._src.config import pallas_tpu_interpret_mode_context_manager as _forced_interpreter
+from jax._src.config import traceback_in_locations_limit as _locations_limit
+from jax._src.core import trace_ctx as _trace_ctx  # what is being traced, and the axes bound there
+from jax._src.pallas.core import axis_frame as _axis_frame  # fails outside the body of a kernel
+from jax._src.pallas.mosaic.pipeline import BufferedRefBase as _BufferedRefBase
+from jax._src.source_info_util import user_frame as _user_frame
+from jax._src.state.indexing import NDIndexer as _NDIndexer
+from jax.core import ShapedArray as _ShapedArray
+from jax.core import Tracer as _Tracer
 from jax.experimental import pallas as pl
+from jax.experimental.hijax import TransformedRef as _TransformedRef
 from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend import core as _core
+from jax.extend import source_info_util as _source_info
+from jax.ref import AbstractRef as _AbstractRef
 
-_AbstractRef = _state.AbstractRef
-_DynamicJaxprTrace = _partial_eval.DynamicJaxprTrace
+_TAG = "safepallas"
+# 0.12 has one class by two names, which its types do not know.
+_JAXPRS: Any = (_core.Jaxpr, _core.__dict__["ClosedJaxpr"])
 _INT32 = np.dtype(np.int32)
-_NDIndexer: Any = _indexing.NDIndexer  # abstract, say checkers
-_ShapedArray = _core.ShapedArray
 _Slice = pl.Slice
-_Tracer = _core.Tracer
-_TransformedRef = _state.TransformedRef
-
-# 0.12 has one class where 0.10.2 has two.
-_JAXPRS = tuple(getattr(_core, n) for n in ("Jaxpr", "ClosedJaxpr") if hasattr(_core, n))
 
 # How this version makes a mesh of TensorCores.
 TENSOR_CORE_MESH = (
@@ -49,7 +47,7 @@ TENSOR_CORE_MESH = (
 NAMES_MUST_DIFFER = not hasattr(pltpu, "TensorCoreMesh")
 
 # Allocations of `emit_pipeline`. The public name of the base class warns under 0.12.
-BUFFERED_REF: type = getattr(_pipeline, "BufferedRefBase", pltpu.BufferedRef)
+BUFFERED_REF: type = _BufferedRefBase
 
 
 def _sorts(keys: dict[Any, Any]) -> bool:
@@ -120,8 +118,7 @@ def is_tracer(x: Any) -> bool:
 def axis_sizes() -> dict[Any, int]:
     """Every axis name bound here (mesh axes, core axes, named grid axes) and its size."""
     sizes = mesh_axes()
-    env: Any = _core.get_axis_env()  # type: ignore[no-untyped-call, unused-ignore]
-    sizes.update({k: v for k, v in env.axis_sizes.items() if k is not None})
+    sizes.update({k: v for k, v in _trace_ctx.axis_env.axis_sizes.items() if k is not None})
     return sizes
 
 
@@ -132,8 +129,8 @@ def mesh_axes() -> dict[Any, int]:
 
 def bound_mesh_axes() -> dict[Any, int]:
     """The axes of the device mesh that `jax.shard_map` goes over, in the mesh's order."""
-    env: Any = _core.get_axis_env()  # type: ignore[no-untyped-call, unused-ignore]
-    return {axis: size for axis, size in mesh_axes().items() if axis in env.axis_sizes}
+    bound = _trace_ctx.axis_env.axis_sizes
+    return {axis: size for axis, size in mesh_axes().items() if axis in bound}
 
 
 def core_axes() -> dict[Any, int]:
@@ -145,7 +142,7 @@ def core_axes() -> dict[Any, int]:
 def in_kernel() -> bool:
     """Whether the body of a kernel is being traced, ours or raw Pallas'."""
     try:
-        _pallas_core.axis_frame()
+        _axis_frame()
     except AssertionError:
         return bool(core_axes())  # ``pl.kernel`` of JAX 0.10.2 has no such frame
     return True
@@ -165,18 +162,6 @@ def most_cores() -> int | None:
 KEYS_MUST_BE_ALIKE = not _sorts({"x": 0, ("x",): 0})
 
 
-def int32_literal(number: int) -> Any:
-    """An int as the int32 constant that Pallas makes of it, at a fifth of the time.
-
-    ``jnp.asarray``, through which Pallas sends every amount and every index, takes as long as the
-    rest of the operation. Where JAX is not tracing to a jaxpr, the NumPy scalar does.
-    """
-    trace: Any = _core.trace_ctx.trace
-    if type(trace) is _DynamicJaxprTrace:
-        return trace.to_jaxpr_tracer(np.int32(number), _source_info.current())
-    return np.int32(number)
-
-
 def as_int32(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     """Checked indices as Pallas takes them: under x64 it would make int64 of an int."""
     if not x64_enabled():
@@ -184,24 +169,11 @@ def as_int32(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([np.int32(i) if type(i) is int else i for i in indices])
 
 
-def element_of(ref: Any, shape: tuple[int, ...], indices: tuple[Any, ...]) -> Any:
-    """``ref.at[indices]`` for as many checked integer scalars as `shape` has dimensions.
-
-    What Pallas makes of them, without making sure of them again, which takes longer than all that
-    safepallas does for an operation.
-    """
-    is_whole = type(ref) is not _TransformedRef and type(ref.aval) is _AbstractRef
-    if not is_whole or type(_core.trace_ctx.trace) is not _DynamicJaxprTrace:
-        return ref.at[as_int32(indices)]
-    scalars = tuple([int32_literal(i) if type(i) is int else i for i in indices])
-    return _TransformedRef(ref, (_NDIndexer(scalars, shape, (), validate=False),))
-
-
 def is_live(ref: Any) -> bool:
     """Whether a ref, or a view of one, belongs to a trace that is still running."""
     base = ref.ref if type(ref) is _TransformedRef else ref
     own = getattr(base, "_trace", None)
-    trace: Any = _core.trace_ctx.trace
+    trace: Any = _trace_ctx.trace
     while trace is not None:
         if trace is own:
             return True
@@ -250,31 +222,27 @@ def static_value(x: Any) -> Any:
 
 def current_trace() -> Any:
     """The innermost trace that is running."""
-    return _core.trace_ctx.trace
+    return _trace_ctx.trace
 
 
 def x64_enabled() -> bool:
-    return bool(_config.enable_x64.value)
+    return bool(jax.config.jax_enable_x64)
 
 
 def interprets_as_tpu(interpret: Any) -> bool:
     """Whether a call would run under ``pltpu.InterpretParams``, given its `interpret` argument."""
-    forced = _config.pallas_tpu_interpret_mode_context_manager.value
+    forced = _forced_interpreter.value
     return isinstance(forced or interpret, pltpu.InterpretParams)
 
 
-# 0.10.2 has no such setting.
-_auto_assign: Any = getattr(_config, "jax_pallas_auto_assign_collective_ids", None)
-
-
 def ids_are_assigned() -> bool:
-    """Whether JAX itself assigns collective ids (off by default)."""
-    return _auto_assign is not None and _auto_assign.value != "no"
+    """Whether JAX itself assigns collective ids (off by default; 0.10.2 has no such setting)."""
+    return getattr(jax.config, "jax_pallas_auto_assign_collective_ids", "no") != "no"
 
 
 def equations_so_far() -> Iterator[Any]:
     """The equations that the innermost trace holds by now, outermost level only."""
-    frame = getattr(_core.trace_ctx.trace, "frame", None)
+    frame = getattr(_trace_ctx.trace, "frame", None)
     for held in frame.tracing_eqns if frame is not None else ():
         eqn = held() if type(held) is weakref.ref else held
         if eqn is not None:
@@ -287,10 +255,9 @@ def equations_of(jaxpr: Any) -> Sequence[Any]:
     return equations
 
 
-def types_taken(equation: Any) -> tuple[list[RefType], list[RefType]]:
-    """The refs that an equation takes, and its arrays, with what indexes them among both."""
-    types = [(RefType(v.aval.shape, v.aval.dtype), is_ref_type(v.aval)) for v in equation.invars]
-    return [t for t, is_ref in types if is_ref], [t for t, is_ref in types if not is_ref]
+def types_of(equation: Any) -> list[Any]:
+    """JAX's types of all that an equation, or a jaxpr, takes."""
+    return [var.aval for var in equation.invars]
 
 
 def ref_types_of(equation: Any) -> list[Any]:
@@ -315,18 +282,17 @@ def is_literal(var: Any) -> bool:
 
 def is_dynamic(size: Any) -> bool:
     """Whether the size of a grid's dimension is an operand of the call."""
-    return bool(_pallas_core.is_dynamic_dim(size))
+    return not isinstance(size, (int, np.integer))
 
 
 def is_logical(equation: Any) -> bool:
     """Whether a device id counts through the whole mesh."""
-    kind = equation.params.get("device_id_type")
-    return kind is _pallas_primitives.DeviceIdType.LOGICAL
+    return getattr(equation.params.get("device_id_type"), "name", "") == "LOGICAL"
 
 
 def user_line_of(equation: Any) -> tuple[str, int, str] | None:
     """File, number and function of the user's line: not of JAX nor of safepallas."""
-    frame = _source_info.user_frame(equation.source_info.traceback)
+    frame = _user_frame(equation.source_info.traceback)
     return None if frame is None else (frame.file_name, frame.start_line, frame.function_name)
 
 
@@ -341,22 +307,19 @@ def at_line(traceback: Any) -> AbstractContextManager[Any]:
     return context  # type: ignore[no-any-return]
 
 
-def dtype_signalled(equation: Any) -> Any:
-    """The dtype of the semaphore that an equation signals."""
-    return equation.invars[0].aval.dtype
+def tagged(name: str) -> AbstractContextManager[Any]:
+    """Within the context equations carry that tag, also where JAX takes their trace from a cache.
+
+    It is neither printed with a jaxpr nor lowered for a TPU.
+    """
+    context: Any = set_xla_metadata(**{_TAG: name})
+    return context  # type: ignore[no-any-return]
 
 
-def axes_signalled(equation: Any) -> frozenset[Any]:
-    """The axes that the device id of a signal names; none where it stays on the device."""
-    parts = jax.tree_util.tree_unflatten(equation.params["args_tree"], equation.invars)
-    device_id = parts[3]  # after the ref, what indexes it, and the amount
-    return frozenset(device_id if isinstance(device_id, Mapping) else ())
-
-
-def is_made_in(equation: Any, file: str) -> bool:
-    """Whether a function of that file is among the callers that an equation remembers."""
-    traceback: Any = equation.source_info.traceback
-    return traceback is not None and any(frame.file_name == file for frame in traceback.frames)
+def tag_of(equation: Any) -> str | None:
+    """The tag that an equation carries."""
+    metadata: Mapping[str, Any] = equation.ctx.xla_metadata or {}
+    return metadata.get(_TAG)
 
 
 def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:
@@ -367,28 +330,12 @@ def jaxprs_in(params: Mapping[str, Any]) -> Iterator[Any]:
                 yield item
 
 
-def allocated_by(jaxpr: Any) -> list[RefType]:
-    """The refs that a ``run_scoped`` body receives."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    return [RefType(v.aval.shape, v.aval.dtype) for v in inner.invars]
-
-
 def without_locations() -> AbstractContextManager[None]:
     """Write no source locations into modules, within the context and in this thread."""
-    context: Any = _config.traceback_in_locations_limit(0)
+    context: Any = _locations_limit(0)
     return context  # type: ignore[no-any-return]
 
 
 def hide_from_locations(directory: str) -> None:
     """Keep the files of `directory` out of the locations that JAX writes into a module."""
     _source_info.register_exclusion(os.path.join(directory, ""))
-
-
-def hide_pallas_in_tracebacks() -> None:
-    """Let JAX's filter of tracebacks leave out the frames of Pallas, as it does those of JAX.
-
-    An error at the boundary of a kernel comes from below ``pallas_call``: so the frame above ours
-    is the user's. ``jax_traceback_filtering=off`` shows all frames, as ever.
-    """
-    for module in (_pallas_call, _pallas_primitives):
-        _traceback.register_exclusion(str(module.__file__))

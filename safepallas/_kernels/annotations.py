@@ -1,4 +1,4 @@
-"""The boundary: what a kernel receives against what its own annotations promise."""
+"""The names and annotations of a body's parameters, and whether it receives what they promise."""
 
 import functools
 import inspect
@@ -11,10 +11,9 @@ from safepallas import raw
 from safepallas._errors import semaphore_errors
 from safepallas._semaphores.arrays import SemaphoreArray
 from safepallas._semaphores.handles import CLASS_OF
-from safepallas._semaphores.lifetime import Named, Scope
-from safepallas._semaphores.names import describe
-from safepallas._semaphores.refs import Ref
-from safepallas._semaphores.specs import Scratch
+from safepallas._semaphores.lifetime import Named, Scope, describe
+from safepallas._semaphores.scratch import Scratch
+from safepallas._semaphores.specs import Ref
 
 _CONTAINERS = (tuple, list, dict, Sequence, Mapping, Iterable, Collection)
 
@@ -180,7 +179,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(signature: inspect.Signature | None, count: int) -> list[Parameter]:
-    """The parameters that the first `count` positional arguments meet."""
+    """The parameters that receive the first `count` positional arguments."""
     found: list[Parameter] = []
     for parameter in signature.parameters.values() if signature else ():
         kind = parameter.kind
@@ -197,7 +196,7 @@ def parameters_of(signature: inspect.Signature | None, count: int) -> list[Param
 
 
 def _keyword(signature: inspect.Signature, name: str) -> Parameter:
-    """The parameter that a keyword argument meets."""
+    """The parameter that receives a keyword argument."""
     annotation = UNKNOWN
     for parameter in signature.parameters.values():
         if parameter.name == name or parameter.kind is inspect.Parameter.VAR_KEYWORD:
@@ -221,7 +220,7 @@ def check(
         scope: for messages.
         fn: for what its annotations name, where they are strings.
         signature: that of `fn`.
-        parameters: those that `args` meet.
+        parameters: those that receive `args`.
         args: what `fn` is about to receive by position.
         kwargs: and by keyword.
 

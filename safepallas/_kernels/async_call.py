@@ -1,23 +1,23 @@
-"""A kernel in two halves: a start, a done, and semaphores go from one to the other."""
+"""Start and done kernels: semaphores, and copies in flight, go from one to the other."""
 
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Never, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import jax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from safepallas._errors import kernel_errors, semaphore_errors
+from safepallas._errors.no_public_constructor import NoPublicConstructor
 from safepallas._jax import compat
-from safepallas._kernels import annotations, scopes
+from safepallas._kernels import annotations, bodies, scopes
 from safepallas._kernels.audit import terms_of
 from safepallas._kernels.boundary import Layout
 from safepallas._semaphores.kinds import DMA, REGULAR
-from safepallas._semaphores.lifetime import kernel_scope
-from safepallas._semaphores.names import describe
-from safepallas._semaphores.specs import Scratch
+from safepallas._semaphores.lifetime import describe, kernel_scope
+from safepallas._semaphores.scratch import Scratch
 
 G = TypeVar("G", bound=Scratch)
 T = TypeVar("T")
@@ -26,14 +26,14 @@ _HBM = pl.BlockSpec(memory_space=pltpu.HBM)
 _SEMAPHORE = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
 
 
-class _Halves(NamedTuple):
+class _Calls(NamedTuple):
     start: Callable[..., Any]
     done: Callable[..., Any]
 
 
 @final
-class InFlight(Generic[G]):
-    """What a start half has begun: its inputs, its outputs and its semaphores, for the done half.
+class InFlight(NoPublicConstructor, Generic[G]):
+    """What a start kernel has begun: its inputs, outputs and semaphores, for the done kernel.
 
     From `AsyncCall.start`, for `AsyncCall.done` of the same call. It is no pytree, on purpose: so
     it cannot leave a jitted function. The TPU compiler aborts the process where a semaphore is an
@@ -45,31 +45,22 @@ class InFlight(Generic[G]):
 
     __slots__ = ("_call", "_done_in", "_inputs", "_outputs", "_semaphores")
 
+    _instead = "sp.pallas_call_async(...).start(...)"
     _call: "AsyncCall[G]"
     _inputs: tuple[Any, ...]
     _outputs: tuple[Any, ...]
     _semaphores: tuple[Any, ...]
     _done_in: list[Any]  # the traces that have waited for it
 
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere(
-            "InFlight", "sp.pallas_call_async(...).start(...)"
-        )
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise semaphore_errors.subclassed("InFlight")
-
     def __repr__(self) -> str:
         return f"<InFlight of {self._call._label}>"
 
     def then(self, tree: T) -> T:
-        """`tree` again, to be had only once the start half has run.
+        """`tree` again, to be had only once the start kernel has run.
 
         XLA orders what does not depend on each other as it likes. What is computed from the result
-        cannot come before the start half; with ``done(in_flight, after=...)`` it cannot come after
-        the done half either, and so is done while the copy is in flight.
+        cannot come before the start kernel; with ``done(in_flight, after=...)`` it cannot come
+        after the done kernel either, and so is done while the copy is in flight.
 
         Args:
             tree: an array, or a tree of them.
@@ -77,7 +68,7 @@ class InFlight(Generic[G]):
         Returns:
             The same, through `jax.lax.optimization_barrier`.
         """
-        if not self._semaphores:  # both halves are one kernel
+        if not self._semaphores:  # the two run as one kernel
             return tree
         barrier: Any = jax.lax.optimization_barrier  # not annotated
         self._semaphores, tree = barrier((self._semaphores, tree))
@@ -85,8 +76,8 @@ class InFlight(Generic[G]):
 
 
 @final
-class AsyncCall(Generic[G]):
-    """A kernel in two halves, from `pallas_call_async`: call `start`, later `done`, in one jit.
+class AsyncCall(NoPublicConstructor, Generic[G]):
+    """A start and a done kernel, from `pallas_call_async`: call both, in one jit.
 
     Calling the class raises `TypeError`.
 
@@ -105,23 +96,16 @@ class AsyncCall(Generic[G]):
         "_tree",
     )
 
+    _instead = "sp.pallas_call_async(...)"
     _start: Callable[..., None]
     _done: Callable[..., None]
     _semaphores: type[G]
     _layout: Layout  # of the semaphores
     _leaves: list[Any]  # shapes and dtypes of the outputs
     _tree: Any  # their form
-    _params: Any  # the compiler's, of the start half
+    _params: Any  # the compiler's, of the start kernel
     _interpret: Any
-    _made: dict[int, _Halves]  # by the number of inputs; JAX keeps the traces of each
-
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere("AsyncCall", "sp.pallas_call_async(...)")
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise semaphore_errors.subclassed("AsyncCall")
+    _made: dict[int, _Calls]  # by the number of inputs; JAX keeps the traces of each
 
     @property
     def _label(self) -> str:
@@ -131,10 +115,10 @@ class AsyncCall(Generic[G]):
         return f"<AsyncCall of {self._label}>"
 
     def start(self, *inputs: Any) -> InFlight[G]:
-        """Run the start half. What it has started goes on while other work is done.
+        """Run the start kernel. What it has started goes on while other work is done.
 
         Args:
-            inputs: arrays. They stay where they are, in HBM, until the done half has run.
+            inputs: arrays. They stay where they are, in HBM, until the done kernel has run.
 
         Returns:
             What `done` takes. Each must be done exactly once on every path through the program,
@@ -151,7 +135,7 @@ class AsyncCall(Generic[G]):
             # XLA is free to move a buffer to another memory between two kernels, and the copy in
             # flight would go on with the old place (seen with JAX 0.10.2 and 0.12.0.1).
             pinned = tuple(pltpu.with_memory_space_constraint(x, pltpu.HBM) for x in inputs)
-            begin, _ = self._halves(len(inputs))
+            begin, _ = self._calls(len(inputs))
             results = begin(*pinned)
             in_flight._inputs = pinned
             in_flight._outputs = results[: len(self._leaves)]
@@ -159,7 +143,7 @@ class AsyncCall(Generic[G]):
         return in_flight
 
     def done(self, in_flight: InFlight[G], *, after: Any = ()) -> Any:
-        """Run the done half, which waits for what the start half has started.
+        """Run the done kernel, which waits for what the start kernel has started.
 
         Args:
             in_flight: from `start` of the same call.
@@ -180,20 +164,20 @@ class AsyncCall(Generic[G]):
         in_flight._done_in.append(trace)
         in_flight.then(after)
         if in_flight._semaphores:
-            _, finish = self._halves(len(in_flight._inputs))
+            _, finish = self._calls(len(in_flight._inputs))
             results = finish(*in_flight._inputs, *in_flight._outputs, *in_flight._semaphores)
         else:
             results = self._run_as_one(in_flight._inputs)
         return jax.tree_util.tree_unflatten(self._tree, results)
 
-    def _halves(self, inputs: int) -> _Halves:
+    def _calls(self, inputs: int) -> _Calls:
         """The two calls of raw Pallas, for that many inputs."""
         if inputs not in self._made:
-            self._made[inputs] = _Halves(self._make_start(inputs), self._make_done(inputs))
+            self._made[inputs] = _Calls(self._make_start(inputs), self._make_done(inputs))
         return self._made[inputs]
 
-    def _body(self, half: Callable[..., None], params: Any) -> Callable[..., Any]:
-        return scopes.kernel_body(half, self._layout, terms_of(params, False))
+    def _body(self, kernel: Callable[..., None], params: Any) -> Callable[..., Any]:
+        return bodies.kernel_body(kernel, self._layout, terms_of(params, False))
 
     def _make_start(self, inputs: int) -> Callable[..., Any]:
         places = [pltpu.HBM(leaf.shape, leaf.dtype) for leaf in self._leaves]
@@ -207,9 +191,9 @@ class AsyncCall(Generic[G]):
         )
 
     def _make_done(self, inputs: int) -> Callable[..., Any]:
-        """Its outputs are the buffers that the start half has begun to fill."""
+        """Its outputs are the buffers that the start kernel has begun to fill."""
         outputs = len(self._leaves)
-        # The barrier at the entry is the start half's, and the id is for the barrier.
+        # The barrier at the entry is the start kernel's, and the id is for the barrier.
         params = dataclasses.replace(self._params, collective_id=None)
         return pl.pallas_call(
             _with_begun(self._body(self._done, params), inputs, outputs),
@@ -221,14 +205,14 @@ class AsyncCall(Generic[G]):
         )
 
     def _run_as_one(self, inputs: tuple[Any, ...]) -> Any:
-        """Both halves as one kernel: no interpreter carries a semaphore out of one."""
+        """Both as one kernel: no interpreter carries a semaphore out of one."""
 
         def both(*args: Any) -> None:
-            for half in (self._start, self._done):
-                own = annotations.signature_of(half)
+            for kernel in (self._start, self._done):
+                own = annotations.signature_of(kernel)
                 parameters = annotations.parameters_of(own, len(args))
-                annotations.check(kernel_scope(), half, own, parameters, list(args), {})
-                half(*args)
+                annotations.check(kernel_scope(), kernel, own, parameters, list(args), {})
+                kernel(*args)
 
         return scopes.pallas_call(
             both,

@@ -1,36 +1,41 @@
-"""What can only be said of a whole kernel, once it is traced.
+"""What can only be said of a whole kernel, once it is traced."""
 
-Read off the traced equations and not counted while the kernel runs: JAX does not run again what it
-has in its cache (a helper under `jax.jit`), and calls of raw Pallas count like ours.
-"""
-
-import math
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from jax.experimental.pallas import tpu as pltpu
 
-from safepallas._errors import kernel_errors
+from safepallas._errors import kernel_errors, user_frame
 from safepallas._jax import compat
-from safepallas._kernels.foreign import first_foreign
-from safepallas._kernels.mixing import BarrierUses
-from safepallas._semaphores.kinds import REGULAR, kind_of
+from safepallas._jax.core_types import CoreType
+from safepallas._jax.kernel_equations import Facts, SpecialCopy, facts_so_far
 from safepallas._semaphores.lifetime import Scope
-from safepallas._semaphores.meshes import CORE
 
-# How many semaphores of 4 bytes a core has, by its type, and from where on the TPU compiler may run
-# out, as it takes some for itself. Measured with libtpu under JAX 0.10.2 and 0.12.0.1, for v5e, v5p
-# and v6e; the SparseCores for v5p and v6e: 24 fit on a vector subcore, 7018 on a scalar one.
-ROOM = {
-    "TC": (512, 480),
-    "SC_VECTOR_SUBCORE": (32, 25),
-    "SC_SCALAR_SUBCORE": (7168, 7000),
+ROOM: Final = {
+    CoreType.TENSOR_CORE: kernel_errors.Room(
+        512, "424 to 440", 400, "2.0 KiB on v5e, v5p and v6e", "sflag"
+    ),
+    CoreType.VECTOR_SUBCORE: kernel_errors.Room(
+        32, "24", 25, "128 bytes on a vector subcore of v5p and v6e", "sparse_core_tile_sflag"
+    ),
+    CoreType.SCALAR_SUBCORE: kernel_errors.Room(
+        7168,
+        "7018",
+        7000,
+        "28 KiB on a scalar subcore of v5p and v6e",
+        "sparse_core_sequencer_sflag",
+    ),
 }
 
 
-# Most equations of a kernel. They hold no jaxpr, and are not looked at again.
-_PLAIN = frozenset({"dma_start", "dma_wait", "get", "semaphore_signal", "semaphore_wait", "swap"})
+class BarrierUse:
+    """Whether a body has been seen to use the barrier semaphore: the last of several answers."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = False
 
 
 class Terms(NamedTuple):
@@ -42,9 +47,9 @@ class Terms(NamedTuple):
     interpreted: bool = False  # under pltpu.InterpretParams
     side_effects: bool = False  # XLA keeps the call, whoever uses its results
     grid_axes: tuple[Any, ...] = ()  # the names of its grid's axes, where they have any
-    core: str = CORE  # the type of the cores
-    together: bool = False  # it is one of several bodies
-    others: tuple[Any, ...] = ()  # the bodies traced before the last of several: see `audit`
+    core: CoreType = CoreType.TENSOR_CORE
+    one_of_several: bool = False  # bodies of one call
+    others: tuple[BarrierUse, ...] = ()  # of the bodies traced before the last of several
 
 
 def terms_of(compiler_params: Any, interpret: Any) -> Terms:
@@ -62,71 +67,50 @@ def terms_of(compiler_params: Any, interpret: Any) -> Terms:
     )
 
 
-def among(terms: Terms, traced_before: Sequence[Any], bodies: int) -> Terms:
+def among(terms: Terms, traced_before: Sequence[BarrierUse], bodies: int) -> Terms:
     """The terms of one of several bodies of a call, by their number: the last answers for all."""
     if bodies == 1:
         return terms
     if len(traced_before) < bodies - 1:
-        return terms._replace(together=True, barrier_optional=True)
-    return terms._replace(together=True, others=tuple(traced_before))
-
-
-def count_semaphores(types: Iterable[tuple[tuple[int, ...], Any]]) -> int:
-    """How many semaphores refs of these shapes and dtypes hold."""
-    return sum(math.prod(shape) for shape, dtype in types if kind_of(dtype) is not None)
+        return terms._replace(one_of_several=True, barrier_optional=True)
+    return terms._replace(one_of_several=True, others=tuple(traced_before))
 
 
 _INTERPRET_TRUE = "Use interpret=True, or compile for a TPU."
 
 
-def _fault(copy: Any) -> tuple[str, str, str] | None:
+def _interpreted(copy: SpecialCopy) -> tuple[str, str, str]:
     """What a copy does that ``pltpu.InterpretParams`` does not, what that does, and the fix."""
-    refs, arrays = compat.types_taken(copy)
-    kinds = [kind_of(ref.dtype) for ref in refs]
-    if REGULAR in kinds:
+    if copy.counts:
         instead = "adds its bytes instead, so that waits end too early"
         return "adds 1 to a regular semaphore", instead, _INTERPRET_TRUE
-    if copy.params["add"]:
+    if copy.adds:
         return "adds to its destination", "overwrites it instead", "Compile for a TPU."
-    if kinds.count(None) > 2 or any(array.shape for array in arrays):
-        what = "takes rows by an array or a ref of indices"
-        return what, "cannot follow them", _INTERPRET_TRUE
-    return None
+    what = "takes rows by an array or a ref of indices"
+    return what, "cannot follow them", _INTERPRET_TRUE
 
 
-class _Findings:
-    """What the equations of a kernel show."""
+def _barriers_that_do_not_mix(facts: Facts) -> tuple[str, str] | None:
+    """Two uses of the one barrier semaphore that a device cannot tell apart; None without."""
+    uses = [
+        f"a barrier over {', '.join(sorted(map(repr, axes)))} ({compat.line_of(equation)})"
+        for axes, equation in facts.rings.items()
+    ]
+    if uses and facts.by_hand is not None:
+        uses.append(f"sp.get_barrier_semaphore() by hand ({compat.line_of(facts.by_hand)})")
+    return (uses[0], uses[1]) if len(uses) > 1 else None
 
-    __slots__ = ("barriers", "copy", "look_at_copies", "read")
 
-    def __init__(self, look_at_copies: bool) -> None:
-        self.look_at_copies = look_at_copies  # they are many, and matter to one interpreter only
-        self.barriers = BarrierUses()
-        self.copy: Any = None  # the first that cannot be interpreted, and why
-        self.read: Any = None  # the first that reads a semaphore
-
-    def walk(self, equations: Iterable[Any]) -> int:
-        """Look at all equations; the number returned is the most semaphores scoped at a time."""
-        most = 0
-        for eqn in equations:
-            name = eqn.primitive.name
-            if name in _PLAIN:
-                if name == "semaphore_signal":
-                    self.barriers.signalled(eqn)
-                if self.look_at_copies and name == "dma_start" and self.copy is None:
-                    fault = _fault(eqn)
-                    self.copy = fault and (eqn, fault)
-                continue
-            if name == "get_barrier_semaphore":
-                self.barriers.got(eqn)
-            elif name == "semaphore_read":
-                self.read = self.read or eqn
-            for jaxpr in compat.jaxprs_in(eqn.params):
-                held = self.walk(compat.equations_of(jaxpr))
-                if name == "run_scoped":
-                    held += count_semaphores(compat.allocated_by(jaxpr))
-                most = max(most, held)
-        return most
+def _check_barriers(kernel: Scope, facts: Facts, terms: Terms) -> None:
+    if facts.barrier is None:
+        needless = terms.collective_id is not None and not terms.barrier_optional
+        if needless and not any(other.seen for other in terms.others):
+            raise kernel_errors.unused_collective_id(kernel.label, terms.collective_id)
+    elif terms.collective_id is None and not terms.id_optional and not facts.barrier_is_tagged:
+        raise kernel_errors.missing_collective_id(kernel.label, compat.line_of(facts.barrier))
+    conflict = _barriers_that_do_not_mix(facts)
+    if conflict is not None:
+        raise kernel_errors.mixed_barriers(kernel.label, *conflict)
 
 
 def audit(kernel: Scope, scratch: int, terms: Terms) -> bool:
@@ -136,7 +120,7 @@ def audit(kernel: Scope, scratch: int, terms: Terms) -> bool:
         kernel: its scope, for messages.
         scratch: the number of semaphores in its scratch.
         terms: those of the call. Of several bodies, the last answers for a collective_id that none
-            uses: each of the `others` holds in `uses_barrier` what was returned for it.
+            uses.
 
     Returns:
         Whether it uses the barrier semaphore.
@@ -146,31 +130,32 @@ def audit(kernel: Scope, scratch: int, terms: Terms) -> bool:
         InterpretedReadError, InterpretedCopyError, ForeignSemaphoreError
 
     Warns:
-        SemaphoreLimitWarning: from 480 semaphores on.
+        SemaphoreLimitWarning: where the TPU compiler may not have that many semaphores; it points
+            at the line of the user that calls the kernel.
     """
-    findings = _Findings(terms.interpreted)
-    held = scratch + findings.walk(compat.equations_so_far())
-    barrier, read = findings.barriers.first, findings.read
-    if barrier is None:
-        needless = terms.collective_id is not None and not terms.barrier_optional
-        if needless and not any(other.uses_barrier for other in terms.others):
-            raise kernel_errors.unused_collective_id(kernel.label, terms.collective_id)
-    elif terms.collective_id is None and not terms.id_optional and not barrier.params.get("tag"):
-        raise kernel_errors.missing_collective_id(kernel.label, compat.line_of(barrier))
-    conflict = findings.barriers.conflict()
-    if conflict is not None:
-        raise kernel_errors.mixed_barriers(kernel.label, *conflict)
-    if read is not None and terms.interpreted:
-        raise kernel_errors.interpreted_read(kernel.label, compat.line_of(read))
-    if findings.copy is not None:
-        copy, fault = findings.copy
-        raise kernel_errors.interpreted_copy(kernel.label, compat.line_of(copy), *fault)
-    if terms.together:
-        foreign = first_foreign(compat.equations_so_far(), terms.core)
-        if foreign is not None:
-            raise kernel_errors.foreign_semaphore(kernel.label, compat.line_of(foreign))
-    room, warn_at = ROOM.get(terms.core, ROOM[CORE])
-    if held >= warn_at:
-        message = kernel_errors.semaphore_limit(kernel.label, held, terms.core, room, warn_at)
-        warnings.warn(message, kernel_errors.SemaphoreLimitWarning, stacklevel=2)
-    return barrier is not None
+    facts = facts_so_far(
+        special_copies=terms.interpreted, core=terms.core if terms.one_of_several else None
+    )
+    _check_barriers(kernel, facts, terms)
+    if facts.read is not None and terms.interpreted:
+        raise kernel_errors.interpreted_read(kernel.label, compat.line_of(facts.read))
+    copy = facts.special_copy
+    if copy is not None:
+        line = compat.line_of(copy.equation)
+        raise kernel_errors.interpreted_copy(kernel.label, line, *_interpreted(copy))
+    if facts.foreign is not None:
+        raise kernel_errors.foreign_semaphore(kernel.label, compat.line_of(facts.foreign))
+    held = scratch + facts.scoped
+    room = ROOM[terms.core]
+    if held >= room.warn_at:
+        message = kernel_errors.semaphore_limit(kernel.label, held, room)
+        frame = user_frame.outside("safepallas", "jax")
+        warnings.warn_explicit(
+            message,
+            kernel_errors.SemaphoreLimitWarning,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            module=frame.f_globals.get("__name__"),
+            registry=frame.f_globals.setdefault("__warningregistry__", {}),
+        )
+    return facts.barrier is not None

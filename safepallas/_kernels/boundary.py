@@ -1,4 +1,4 @@
-"""How allocations reach a body: what Pallas allocates, and the handles that the body receives."""
+"""The boundary of a body: what Pallas allocates for it, and the handles that it receives."""
 
 import inspect
 import math
@@ -9,15 +9,16 @@ import jax
 
 from safepallas._errors import semaphore_errors
 from safepallas._jax import compat
+from safepallas._jax.core_types import CoreType
+from safepallas._jax.kernel_equations import count_semaphores
 from safepallas._kernels import annotations
-from safepallas._kernels.audit import count_semaphores
 from safepallas._semaphores.arrays import MAX_RANK, make_array
 from safepallas._semaphores.handles import CLASS_OF, make
 from safepallas._semaphores.kinds import kind_of
-from safepallas._semaphores.lifetime import Origin, Scope
-from safepallas._semaphores.meshes import CORE, core_of, mesh_of
-from safepallas._semaphores.names import describe
-from safepallas._semaphores.specs import Scratch, Spec, fill
+from safepallas._semaphores.lifetime import Origin, Scope, describe
+from safepallas._semaphores.meshes import core_of, mesh_of
+from safepallas._semaphores.scratch import Scratch, fill
+from safepallas._semaphores.specs import Spec
 
 
 def as_handle(ref: Any, ref_type: compat.RefType, name: str, source: Any, scope: Scope) -> Any:
@@ -111,7 +112,7 @@ class Layout:
             return self.last
         return jax.tree_util.tree_leaves(self.by_keyword or self.last)
 
-    def count(self, core: str = CORE) -> int:
+    def count(self, core: CoreType) -> int:
         """How many semaphores it allocates on cores of that type."""
         total = 0
         for request in self.requests():

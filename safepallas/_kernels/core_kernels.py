@@ -1,4 +1,4 @@
-"""Kernels on meshes of cores: `pl.kernel`. Its typed form stands in `_signatures.py`."""
+"""Kernels on meshes of cores: `pl.kernel`. Its typed form stands in `overloads.py`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,14 @@ from jax.experimental.pallas import tpu as pltpu
 
 from safepallas._errors import semaphore_errors
 from safepallas._jax import compat
+from safepallas._jax.core_types import CoreType
 from safepallas._kernels.annotations import short_name
 from safepallas._kernels.audit import Terms, among, terms_of
+from safepallas._kernels.bodies import Body, holding, kernel_body
 from safepallas._kernels.boundary import Layout
-from safepallas._kernels.scopes import kernel_body, raw_outputs
+from safepallas._kernels.scopes import raw_outputs
+from safepallas._semaphores.lifetime import describe
 from safepallas._semaphores.meshes import FIX, core_of, is_core_mesh, mesh_of
-from safepallas._semaphores.names import describe
 
 # What all cores can reach belongs to none of them.
 _SHARED = (pltpu.MemorySpace.HBM, pltpu.MemorySpace.VMEM_SHARED)
@@ -40,7 +42,7 @@ def _pairs(body: Any, mesh: Any) -> list[tuple[Callable[..., Any], Any]]:
     raise semaphore_errors.spec(what, got, "Write kernel([f, g], ..., mesh=[f_mesh, g_mesh]).")
 
 
-def _refuse_together(
+def _refuse_several(
     bodies: Sequence[Any], meshes: Sequence[Any], layout: Layout, name: str | None, interpret: Any
 ) -> None:
     """Refuse what JAX cannot run as several bodies of one kernel."""
@@ -55,7 +57,7 @@ def _refuse_together(
         fix = "Leave out name=, and give the functions names of their own."
         raise semaphore_errors.spec(what, " and ".join(names), fix)
     cores = [core_of(mesh) for mesh in meshes]
-    if "TC" in cores and len(set(cores)) > 1:
+    if CoreType.TENSOR_CORE in cores and len(set(cores)) > 1:
         what = f"kernel: JAX {jax.__version__} runs no TensorCore beside SparseCores in one kernel"
         fix = "Give each a kernel of its own."
         raise semaphore_errors.spec(what, " and ".join(cores), fix)
@@ -67,11 +69,12 @@ def _refuse_together(
 
 def _bodies(
     pairs: list[tuple[Callable[..., Any], Any]], layout: Layout, terms: Terms
-) -> list[Callable[..., Any]]:
+) -> list[Body]:
     """What Pallas traces for each body, in order: the last answers for all."""
-    bodies: list[Callable[..., Any]] = []
+    bodies: list[Body] = []
     for fn, mesh in pairs:
-        own = among(terms._replace(core=core_of(mesh)), bodies, len(pairs))
+        before = [body.barrier for body in bodies]
+        own = among(terms._replace(core=core_of(mesh)), before, len(pairs))
         bodies.append(kernel_body(fn, layout, own))
     return bodies
 
@@ -86,7 +89,7 @@ def kernel(
     interpret: Any,
     **options: Any,
 ) -> Callable[..., Any]:
-    """See `_signatures.kernel`."""
+    """See `overloads.kernel`."""
     layout = Layout(scratch_types)
     options |= {
         "scratch_types": layout.raw,
@@ -98,12 +101,11 @@ def kernel(
     def make(body: Any) -> Callable[..., Any]:
         pairs = _pairs(body, mesh)
         if len(pairs) > 1:
-            _refuse_together(body, mesh, layout, options.get("name"), interpret)
+            _refuse_several(body, mesh, layout, options.get("name"), interpret)
         # What the call promises may be read off JAX's settings, which are those of now.
         bodies = _bodies(pairs, layout, terms_of(compiler_params, interpret))
         raw: Any = bodies if _several(body) else bodies[0]
-        made: Callable[..., Any] = pl.kernel(raw, raw_out, mesh=mesh, **options)
-        return made
+        return holding(body, pl.kernel(raw, raw_out, mesh=mesh, **options))
 
     if body is not None:
         return make(body)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from safepallas._kernels.async_call import AsyncCall
     from safepallas._semaphores.meshes import CoreMesh
-    from safepallas._semaphores.specs import Scratch, Spec
+    from safepallas._semaphores.scratch import Scratch
+    from safepallas._semaphores.specs import Spec
 
     A = TypeVar("A")
     B = TypeVar("B")

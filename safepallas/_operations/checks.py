@@ -14,7 +14,7 @@ from safepallas._jax import compat
 from safepallas._semaphores.arrays import SemaphoreArray
 from safepallas._semaphores.handles import Handle
 from safepallas._semaphores.kinds import OPERATIONS, kind_of
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe
 
 
 def vet(sem: Any, op: str, arg: str) -> None:

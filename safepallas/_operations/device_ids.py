@@ -10,8 +10,7 @@ import numpy as np
 from safepallas._errors import operation_errors
 from safepallas._errors.base import INT32_MAX
 from safepallas._jax import compat
-from safepallas._semaphores.lifetime import kernel_scope
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe, kernel_scope
 
 Coordinate: TypeAlias = int | np.integer[Any] | jax.Array
 
@@ -28,7 +27,7 @@ class ByAxis(Protocol):
 DeviceId: TypeAlias = Coordinate | tuple[Coordinate, ...] | ByAxis
 
 
-def _coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:
+def coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:
     """One coordinate along `axis`, as int32."""
     if compat.is_traced_int32(value):
         return value
@@ -73,7 +72,7 @@ def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
             for axis in compat.core_axes().keys() & set(axes):
                 raise operation_errors.device_id_joint(op, str(sem), repr(key), repr(axis))
         size = math.prod(sizes[axis] for axis in axes)
-        resolved[key] = _coordinate(value, op, sem, key, size, ids)
+        resolved[key] = coordinate(value, op, sem, key, size, ids)
     if compat.KEYS_MUST_BE_ALIKE and len({isinstance(key, tuple) for key in ids}) > 1:
         return _taken_apart(resolved, sizes)
     return resolved
@@ -121,14 +120,14 @@ def resolve(device_id: Any, op: str, sem: Any) -> Any:
     mesh = compat.mesh_axes()
     if not mesh:
         for value in ids:  # a wrong type is the more telling fault
-            _coordinate(value, op, sem, None, INT32_MAX, device_id)
+            coordinate(value, op, sem, None, INT32_MAX, device_id)
         raise operation_errors.device_id_no_mesh(op, str(sem))
     if len(ids) != len(mesh):
         for value in ids:
-            _coordinate(value, op, sem, None, INT32_MAX, device_id)
+            coordinate(value, op, sem, None, INT32_MAX, device_id)
         raise operation_errors.device_id_length(op, str(sem), len(ids), _mesh_text(mesh))
     resolved = tuple(
-        _coordinate(value, op, sem, axis, size, device_id)
+        coordinate(value, op, sem, axis, size, device_id)
         for value, (axis, size) in zip(ids, mesh.items(), strict=True)
     )
     return resolved if is_tuple else resolved[0]

@@ -9,14 +9,13 @@ from jax.experimental import pallas as pl
 from safepallas._errors import operation_errors
 from safepallas._errors.base import INT32_MAX
 from safepallas._jax import compat
-from safepallas._jax.compat import int32_literal
 from safepallas._operations.checks import amount, vet
 from safepallas._operations.device_ids import DeviceId, core_named_by, resolve
 from safepallas._semaphores.handles import BarrierSemaphore, DmaSemaphore, Semaphore
-from safepallas._semaphores.names import describe
+from safepallas._semaphores.lifetime import describe
 
 
-def _core(index: Any, sem: Any) -> Any:
+def core_number(index: Any, sem: Any) -> Any:
     if isinstance(index, jax.Array) and not index.ndim and np.issubdtype(index.dtype, np.integer):
         return index if index.dtype == np.int32 else index.astype(np.int32)
     is_int = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
@@ -68,15 +67,13 @@ def signal(
         and sem._vetted
     ):
         vet(sem, "signal", "sem")
-    if type(inc) is int and 0 <= inc <= INT32_MAX:
-        inc = int32_literal(inc)
-    else:
+    if type(inc) is not int or not 0 <= inc <= INT32_MAX:
         inc = amount(inc, "signal", "inc", sem, 0)
     if device_id is None and core_index is None:
         pl.semaphore_signal(sem._ref, inc)
         return
     device = None if device_id is None else resolve(device_id, "signal", sem)
-    core = None if core_index is None else _core(core_index, sem)
+    core = None if core_index is None else core_number(core_index, sem)
     if core is not None and device is not None:
         axis = core_named_by(device)
         if axis is not None:
@@ -109,9 +106,7 @@ def wait(sem: Semaphore | BarrierSemaphore, value: int | jax.Array = 1) -> None:
         and sem._vetted
     ):
         vet(sem, "wait", "sem")
-    if type(value) is int and 1 <= value <= INT32_MAX:
-        value = int32_literal(value)
-    else:
+    if type(value) is not int or not 1 <= value <= INT32_MAX:
         value = amount(value, "wait", "value", sem, 1)
     pl.semaphore_wait(sem._ref, value)
 

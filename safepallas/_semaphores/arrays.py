@@ -8,8 +8,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Never,
-    Self,
     TypeAlias,
     TypeVar,
     cast,
@@ -24,8 +22,16 @@ from safepallas._errors import semaphore_errors
 from safepallas._jax import compat
 from safepallas._semaphores.handles import BarrierSemaphore, DmaSemaphore, Handle, Semaphore, make
 from safepallas._semaphores.kinds import kind_of
-from safepallas._semaphores.lifetime import Aux, Named, Origin, Part, Scope
-from safepallas._semaphores.names import describe, short_type
+from safepallas._semaphores.lifetime import (
+    Aux,
+    Named,
+    Origin,
+    Part,
+    Scope,
+    allocated,
+    describe,
+    short_type,
+)
 from safepallas.raw import SemaphoreArrayRef
 
 S_co = TypeVar("S_co", bound=Semaphore | BarrierSemaphore | DmaSemaphore, covariant=True)
@@ -101,13 +107,9 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
 
     __slots__ = ("_cls", "_origin", "_ref", "_scope", "_shape", "_vetted")
 
+    _instead = allocated("sp.dma_semaphore(n)")
     _cls: type[Handle]
     _shape: tuple[int, ...]
-
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed("SemaphoreArray", "sp.dma_semaphore(n)")
 
     @property
     def shape(self) -> Shape_co:
@@ -155,9 +157,6 @@ class SemaphoreArray(ArrayIndexer[S_co, Shape_co], Named):
         return f"<{self}>"
 
     if not TYPE_CHECKING:  # checkers reject these, and say it better without them
-
-        def __init_subclass__(cls, **kwargs):
-            raise semaphore_errors.subclassed("SemaphoreArray")
 
         def __bool__(self):
             raise semaphore_errors.used_as_value(str(self), "has no truth value")
@@ -242,10 +241,9 @@ def element(array: SemaphoreArray[Any, Any], index: Any) -> Any:
         raise semaphore_errors.too_many_indices(str(array), len(shape), count)
     indices = tuple([_checked_index(array, axis, i) for axis, i in enumerate(given)])
     origin = Part(array._origin, indices)
-    if count == len(shape):
-        ref = compat.element_of(array._ref, shape, indices)
-        return make(array._cls, ref, origin, array._scope)
     ref = array._ref.at[compat.as_int32(indices)]
+    if count == len(shape):
+        return make(array._cls, ref, origin, array._scope)
     return make_array(array._cls, ref, shape[count:], origin, array._scope)
 
 

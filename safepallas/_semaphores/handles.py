@@ -1,14 +1,14 @@
 """Handles: scalar semaphores that may be used."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Never, Self, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, final
 
 import jax
 import numpy as np
 
 from safepallas._errors import semaphore_errors
 from safepallas._semaphores import kinds
-from safepallas._semaphores.lifetime import Aux, Named, Origin, Part, Scope
+from safepallas._semaphores.lifetime import Aux, Named, Origin, Part, Scope, allocated
 from safepallas.raw import BarrierSemaphoreRef, DmaSemaphoreRef, SemaphoreRef
 
 
@@ -19,11 +19,6 @@ class Handle(Named):
 
     _kind: ClassVar[kinds.Kind]
 
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed(cls.__name__, cls._kind.request)
-
     def __str__(self) -> str:
         return f"{type(self).__name__} {self._origin}"
 
@@ -31,11 +26,6 @@ class Handle(Named):
         return f"<{self}>"
 
     if not TYPE_CHECKING:  # checkers reject all of these, and say it better without them
-
-        def __init_subclass__(cls, **kwargs):
-            if cls.__module__ != __name__:
-                raise semaphore_errors.subclassed(cls.__mro__[1].__name__)
-            super().__init_subclass__(**kwargs)
 
         def __bool__(self):
             raise semaphore_errors.used_as_value(str(self), "has no truth value")
@@ -67,6 +57,7 @@ class Semaphore(Handle):
 
     __slots__ = ()
     _kind = kinds.REGULAR
+    _instead = allocated(kinds.REGULAR.request)
 
     @property
     def ref(self) -> SemaphoreRef:
@@ -95,6 +86,7 @@ class BarrierSemaphore(Handle):
 
     __slots__ = ()
     _kind = kinds.BARRIER
+    _instead = allocated(kinds.BARRIER.request)
 
     @property
     def ref(self) -> BarrierSemaphoreRef:
@@ -122,6 +114,7 @@ class DmaSemaphore(Handle):
 
     __slots__ = ()
     _kind = kinds.DMA
+    _instead = allocated(kinds.DMA.request)
 
     @property
     def ref(self) -> DmaSemaphoreRef:
@@ -158,7 +151,7 @@ def _register(cls: type[Handle]) -> None:
         return ((jax.tree_util.GetAttrKey("ref"), handle._ref),), flatten(handle)[1]
 
     def unflatten(aux: Aux, children: Iterable[Any]) -> Handle:
-        # Whatever stands in the tree now is looked at when the handle is first used.
+        # Whatever stands in the tree now is checked when the handle is first used.
         (ref,) = children
         return make(cls, ref, aux.origin, aux.scope, vetted=False)
 

@@ -1,13 +1,16 @@
-"""Where a semaphore came from, and how long it lives."""
+"""Where a semaphore came from, how long it lives, and what messages call it and other values."""
 
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from safepallas._errors import semaphore_errors
+from safepallas._errors.no_public_constructor import NoPublicConstructor
 from safepallas._jax import compat
+from safepallas._semaphores.kinds import kind_of
 
 
 class Scope:
@@ -22,7 +25,7 @@ class Scope:
 
     @property
     def label(self) -> str:
-        """What messages call it; put into words only when asked."""
+        """What messages call it; made only when asked."""
         return self._describe()
 
 
@@ -54,13 +57,13 @@ def enter_kernel(scope: Scope) -> Scope:
 
 
 class Origin:
-    """The name of a semaphore and where it came from. Put into words only when asked."""
+    """The name of a semaphore and where it came from. Made only when asked."""
 
     __slots__ = ("_source", "name")
 
     def __init__(self, name: str, source: Any) -> None:
         self.name = name
-        self._source = source  # the Spec that allocated it; else the words themselves
+        self._source = source  # the Spec that allocated it; else the text itself
 
     @property
     def where(self) -> str:
@@ -93,7 +96,12 @@ class Part:
         return f"{self.name!r} ({self.where})"
 
 
-class Named:
+def allocated(request: str) -> str:
+    """What to write instead of calling the class of what `request` allocates."""
+    return f"{request} in scratch_shapes= or sp.run_scoped, or sp.adopt(ref, {request})"
+
+
+class Named(NoPublicConstructor):
     """What has a name and a scope: the base of the handles and of the array."""
 
     __slots__ = ()
@@ -147,3 +155,26 @@ class Aux:
 
     def __repr__(self) -> str:
         return "*"
+
+
+def short_type(x: Any) -> str:
+    """Dtype and shape as JAX prints them: ``float32[8,128]``."""
+    return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+
+
+def describe(x: Any) -> str:
+    """What `x` is: a semaphore by its name, a ref or an array by its type, the rest by its repr."""
+    if isinstance(x, Named):
+        return str(x)
+    ref = compat.ref_type(x)
+    if ref is not None:
+        kind = kind_of(ref.dtype)
+        if kind is not None:
+            return f"a raw Pallas ref to a {kind.name} semaphore ({short_type(ref)})"
+        return f"a raw Pallas ref ({short_type(ref)})"
+    if isinstance(x, (jax.Array, np.ndarray)):
+        return f"an array {short_type(x)}"
+    if type(x).__module__.startswith("safepallas."):
+        return repr(x)  # ends with the line it was made on
+    text = repr(x)
+    return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 from safepallas._errors import semaphore_errors
 from safepallas._jax import compat
-from safepallas._semaphores.names import describe
+from safepallas._jax.core_types import CoreType
+from safepallas._semaphores.lifetime import describe
 
 
 class CoreMesh(Protocol):
@@ -25,16 +26,13 @@ FIX = (
 )
 
 
-CORE = "TC"  # the type of the cores that run a kernel of `pallas_call`
-
-
 def is_core_mesh(mesh: Any) -> bool:
     return hasattr(mesh, "core_type") and hasattr(mesh, "shape")
 
 
-def core_of(mesh: CoreMesh) -> str:
-    """The type of its cores: ``TC``, ``SC_SCALAR_SUBCORE`` or ``SC_VECTOR_SUBCORE``."""
-    return str(mesh.core_type.name)
+def core_of(mesh: CoreMesh) -> CoreType:
+    """The type of its cores."""
+    return CoreType(mesh.core_type.name)
 
 
 def mesh_of(request: Any) -> CoreMesh | None:

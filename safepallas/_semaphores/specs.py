@@ -1,32 +1,90 @@
-"""Requests to the allocator, and the class that names a group of them."""
+"""Requests to the allocator, and the refs that those for data yield."""
 
 from __future__ import annotations
 
 import copy
-import sys
+import operator
 import types
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Self, TypeVar, final, overload
+from collections.abc import Iterable, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Never,
+    Protocol,
+    Self,
+    TypeVar,
+    final,
+    overload,
+    runtime_checkable,
+)
 
 import jax
 from jax.experimental.pallas import tpu as pltpu
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike, DTypeLike
 
-from safepallas._errors import semaphore_errors
+from safepallas._errors import semaphore_errors, user_frame
+from safepallas._errors.no_public_constructor import NoPublicConstructor
 from safepallas._semaphores import kinds
 from safepallas._semaphores.arrays import MAX_RANK, SemaphoreArray
 from safepallas._semaphores.handles import BarrierSemaphore, DmaSemaphore, Semaphore
-from safepallas._semaphores.lifetime import Named
+from safepallas._semaphores.lifetime import describe
 from safepallas._semaphores.meshes import CoreMesh, cores_asked, mesh_of, on_cores
-from safepallas._semaphores.names import describe
-from safepallas._semaphores.refs import Ref
-from safepallas._semaphores.sizes import sizes_of
 
 T_co = TypeVar("T_co", covariant=True)
 
 
+class RefIndexer(Protocol):
+    """``ref.at``: index it for a view of a part of the ref."""
+
+    def __getitem__(self, index: Any, /) -> Ref: ...
+
+
+@runtime_checkable
+class Ref(Protocol):
+    """A ref that holds data: what Pallas hands to a kernel for inputs, outputs and buffers.
+
+    Annotate the data parameters of a kernel with it. Reading (``ref[...]``) gives a `jax.Array`
+    of the indexed shape, writing takes an array; ``ref.at[...]`` is a view of a part, for copies.
+    A semaphore is never one, and a `jax.Array` is not one either.
+
+    Example::
+
+        def double(x: sp.Ref, o: sp.Ref) -> None:
+            assert (x.shape, x.dtype) == ((8, 128), jnp.float32)
+            row: sp.Ref = x.at[0]
+            o[0] = row[...] + row[...]
+
+        sp.pallas_call(double, like)(x)
+    """
+
+    @property
+    def at(self) -> RefIndexer:
+        """Views of parts of the ref, ``ref.at[0]`` or ``ref.at[pl.ds(start, size)]``."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in elements; of the block, where the call has block specs."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of an element."""
+
+    def __getitem__(self, index: Any, /) -> jax.Array: ...
+
+    def __setitem__(self, index: Any, value: ArrayLike, /) -> None: ...
+
+
+class Filled(NoPublicConstructor):
+    """The base of `Scratch`: what its requests have yielded, by their names."""
+
+    __slots__ = ("_values",)
+
+    _values: dict[str, Any]
+
+
 @final
-class Spec(Generic[T_co]):
+class Spec(NoPublicConstructor, Generic[T_co]):
     """A request to the allocator, which yields a `T` inside the scope.
 
     Made by `semaphore`, `barrier_semaphore`, `dma_semaphore`, `vmem` and `smem`; given to
@@ -47,6 +105,7 @@ class Spec(Generic[T_co]):
 
     __slots__ = ("_code", "_dtype", "_kind", "_line", "_name", "_raw", "_request", "_shape")
 
+    _instead = "sp.dma_semaphore()"
     _kind: kinds.Kind | None  # None for data
     _name: str | None  # the Scratch field that holds it
     _raw: Any  # what raw Pallas allocates for it
@@ -56,19 +115,11 @@ class Spec(Generic[T_co]):
     _code: types.CodeType  # where it was made
     _line: int
 
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere("Spec", "sp.dma_semaphore()")
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise semaphore_errors.subclassed("Spec")
-
     def __copy__(self) -> Spec[T_co]:
-        twin: Spec[T_co] = object.__new__(Spec)
+        copied: Spec[T_co] = object.__new__(Spec)
         for slot in Spec.__slots__:
-            setattr(twin, slot, getattr(self, slot))
-        return twin
+            setattr(copied, slot, getattr(self, slot))
+        return copied
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,13 +129,13 @@ class Spec(Generic[T_co]):
     @overload
     def __get__(self, instance: None, owner: type[Any], /) -> Self: ...
     @overload
-    def __get__(self, instance: Scratch, owner: type[Any], /) -> T_co: ...
-    def __get__(self, instance: Scratch | None, owner: type[Any], /) -> Any:
-        if self._name is None or not isinstance(instance, Scratch):
+    def __get__(self, instance: Filled, owner: type[Any], /) -> T_co: ...
+    def __get__(self, instance: Filled | None, owner: type[Any], /) -> Any:
+        if self._name is None or not isinstance(instance, Filled):
             return self
         return instance._values[self._name]
 
-    def __set__(self, instance: Scratch, value: Never, /) -> None:
+    def __set__(self, instance: Filled, value: Never, /) -> None:
         raise AttributeError(f"{self._name!r} of a Scratch cannot be set: the allocator fills it.")
 
     def __matmul__(self, mesh: CoreMesh, /) -> Spec[T_co]:
@@ -98,9 +149,9 @@ class Spec(Generic[T_co]):
         Raises:
             SpecError: where `mesh` is no mesh of cores, or its cores have no such memory.
         """
-        twin = copy.copy(self)
-        twin._raw = on_cores(self._raw, mesh, str(self))
-        return twin
+        placed = copy.copy(self)
+        placed._raw = on_cores(self._raw, mesh, str(self))
+        return placed
 
     @property
     def _where(self) -> str:
@@ -129,11 +180,35 @@ class Spec(Generic[T_co]):
             return (*asked, self._code, self._line, self._name)
 
 
+def _sizes_of(request: str, shape: Any) -> tuple[int, ...]:
+    """The shape as ints; refused where a size is none."""
+    sizes: list[int] = []
+    if not isinstance(shape, Iterable):
+        fix = f"Write {request}((8, 128), dtype)."
+        raise semaphore_errors.spec(
+            f"{request}: a shape must be a tuple of ints", describe(shape), fix
+        )
+    for size in shape:
+        try:
+            if isinstance(size, bool):
+                raise TypeError
+            sizes.append(operator.index(size))
+        except TypeError:
+            fix = f"Write the sizes one by one, as in {request}(2, 3)."
+            raise semaphore_errors.spec(
+                f"{request}: a size must be an int", describe(size), fix
+            ) from None
+        if sizes[-1] < 0:
+            fix = "Sizes are counts, from 0 up."
+            raise semaphore_errors.spec(f"{request}: a size must not be negative", str(size), fix)
+    return tuple(sizes)
+
+
 def _spec(
     request: str, kind: kinds.Kind | None, shape: tuple[int, ...], dtype: Any, raw: Any
 ) -> Any:
-    """A spec made on the line that called the public function that called the caller of this."""
-    frame = sys._getframe(3)
+    """A spec made on the line of the user that is running."""
+    frame = user_frame.outside("safepallas")
     spec: Spec[Any] = object.__new__(Spec)
     spec._request = request
     spec._kind = kind
@@ -147,7 +222,7 @@ def _spec(
 
 
 def _semaphore_spec(request: str, kind: kinds.Kind, shape: tuple[Any, ...]) -> Any:
-    sizes = sizes_of(request, shape)
+    sizes = _sizes_of(request, shape)
     if len(sizes) > MAX_RANK:
         what = f"{request}: an array of semaphores has 1 to {MAX_RANK} dimensions"
         raise semaphore_errors.spec(what, str(len(sizes)), "Fold some of them into one.")
@@ -258,7 +333,7 @@ def dma_semaphore(*shape: int) -> Any:
 
 
 def _data_spec(request: str, space: Any, shape: Sequence[int], dtype: DTypeLike) -> Any:
-    sizes = sizes_of(request, shape)
+    sizes = _sizes_of(request, shape)
     return _spec(request, None, sizes, jax.numpy.dtype(dtype), space(sizes, dtype))
 
 
@@ -302,99 +377,3 @@ def smem(shape: Sequence[int], dtype: DTypeLike) -> Spec[Ref]:
             counts = sp.smem((4,), jnp.int32)
     """
     return _data_spec("smem", pltpu.SMEM, shape, dtype)  # type: ignore[no-any-return]
-
-
-class Scratch:
-    """Named allocations. Subclass it, with a request for each field.
-
-    The class goes to ``scratch_shapes=`` (or to `run_scoped`), and the kernel receives an instance
-    as its last parameter. A field is the request on the class and what it yields on an instance:
-    nothing is declared twice, and no annotation is needed. A subclass adds fields after those of
-    its base. Only the allocator makes instances: calling the class raises `TypeError`.
-
-    JAX keeps a class that it knows as a tree for ever: where sizes are known at run time only,
-    define it once for each size, not once for each call.
-
-    Raises:
-        SpecError: where a field is a raw Pallas request or a container of requests.
-
-    Example::
-
-        class Buffers(sp.Scratch):
-            done = sp.dma_semaphore(2)
-            acc = sp.vmem((8, 128), jnp.float32)
-
-        def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-            sp.async_copy(x, s.acc, s.done.at[0]).wait()
-            sp.async_copy(s.acc, o, s.done.at[1]).wait()
-
-        sp.pallas_call(kernel, like, scratch_shapes=Buffers)(x)
-    """
-
-    __slots__ = ("_values",)
-
-    _values: dict[str, Any]
-    _fields: ClassVar[dict[str, Spec[Any]]] = {}
-
-    def __init__(self, never: Never, /) -> None: ...
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        raise semaphore_errors.constructed_elsewhere(cls.__name__, f"scratch_shapes={cls.__name__}")
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in ("_fields", "_values"):
-            if name in vars(cls):
-                raise semaphore_errors.spec(
-                    f"{cls.__name__}.{name}: the name is taken", name, "Rename it."
-                )
-        fields = dict(cls._fields)  # of the base
-        for name, value in list(vars(cls).items()):
-            fields.pop(name, None)
-            if isinstance(value, Spec):
-                fields[name] = field = _named(value, name)
-                type.__setattr__(cls, name, field)
-            else:
-                _refuse_hidden_request(cls.__name__, name, value)
-        cls._fields = fields
-        jax.tree_util.register_pytree_with_keys(
-            cls,
-            _flatten_with_keys,
-            lambda names, values: fill(cls, dict(zip(names, values, strict=True))),
-        )
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(self._values)}>"
-
-
-def _named(spec: Spec[Any], name: str) -> Spec[Any]:
-    named = copy.copy(spec)
-    named._name = name
-    return named
-
-
-def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
-    """A request that is not a Spec would be no field, and go unnoticed."""
-    leaves = jax.tree_util.tree_leaves(value) if isinstance(value, (tuple, list, dict)) else [value]
-    requests = (semaphore, barrier_semaphore, dma_semaphore, vmem, smem)
-    for leaf in leaves:
-        uncalled = any(leaf is request for request in requests)
-        is_class = isinstance(leaf, type) and issubclass(leaf, (Named, Scratch))
-        if uncalled or is_class or isinstance(leaf, Spec) or hasattr(leaf, "get_ref_aval"):
-            raise semaphore_errors.spec(
-                f"{cls}.{name}: a field of a Scratch must be one request of safepallas",
-                describe(value),
-                "Write sp.vmem, sp.smem or sp.dma_semaphore(...), and a field for each.",
-            )
-
-
-def _flatten_with_keys(scratch: Scratch) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
-    values = scratch._values
-    return [(jax.tree_util.GetAttrKey(k), v) for k, v in values.items()], tuple(values)
-
-
-def fill(cls: type[Scratch], values: dict[str, Any]) -> Any:
-    """The instance that a kernel receives."""
-    scratch = object.__new__(cls)
-    scratch._values = values
-    return scratch

@@ -4,7 +4,7 @@
 
 Traces the same kernel written for both, in turns, and prints the median of the ratios of
 neighbouring turns. Kernels with 10 and with 500 semaphore operations, and the examples of
-production size beside their raw twins.
+production size beside their reference kernels.
 """
 
 import gc
@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,7 @@ class Pair(NamedTuple):
 
 
 def example(name: str) -> Pair:
-    """An example of docs/examples and its twin, on a mesh of four devices."""
+    """An example of docs/examples and its reference, on a mesh of four devices."""
     mesh = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
 
     def build(path: Path) -> Any:
@@ -54,7 +55,7 @@ def example(name: str) -> Pair:
         return module.build(mesh)
 
     ours = ROOT / "docs" / "examples" / f"{name}.py"
-    raw = ROOT / "tests" / "lowering" / "twins" / f"raw_{name}.py"
+    raw = ROOT / "tests" / "lowering" / "reference" / f"raw_{name}.py"
     args = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in build(raw)[1])
     return Pair(lambda: build(ours)[0], lambda: build(raw)[0], args)
 
@@ -144,15 +145,27 @@ def tracing(name: str, pair: Pair, turns: int) -> None:
 
 def importing(turns: int) -> None:
     code = (
-        "import time; a = time.perf_counter(); from jax.experimental.pallas import tpu; "
-        "b = time.perf_counter(); import safepallas; c = time.perf_counter(); "
+        "import gc, time; {}; a = time.process_time(); from jax.experimental.pallas import tpu; "
+        "b = time.process_time(); import safepallas; c = time.process_time(); "
         "print((c - a) / (b - a))"
     )
-    run = [sys.executable, "-c", code]
-    ratios = [float(subprocess.check_output(run, text=True)) for _ in range(turns)]
-    print(
-        f"import, against jax.experimental.pallas.tpu alone: ratio {statistics.median(ratios):.3f}"
-    )
+    # A collection of all generations takes as long as the import, and is due at some moment: on
+    # which of the two imports it falls is chance, but the same chance every time.
+    # Both from bytecode, as an installed package has it, also where none may be written beside the
+    # sources: compiling takes several times as long.
+    with tempfile.TemporaryDirectory() as bytecode:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for collector, before in (("waits", "gc.disable()"), ("runs", "pass")):
+            run = [sys.executable, "-c", code.format(before)]
+            ratios = [
+                float(subprocess.check_output(run, text=True, env=environment))
+                for _ in range(turns + 1)
+            ][1:]
+            print(
+                "import, against jax.experimental.pallas.tpu alone: "
+                f"ratio {statistics.median(ratios):.3f} (the garbage collector {collector})"
+            )
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ RINGS = """
 for n in 1, 3:
     check(n, races)
 """
-# From six devices on they meet in two rounds.
+# From six devices on they synchronise in two rounds.
 EIGHT = """
 check(8, races)
 """

@@ -20,7 +20,7 @@ FEW = """
 for n in 1, 3:
     check(n, races)
 """
-# From six devices on they meet in several rounds.
+# From six devices on they synchronise in several rounds.
 SIX = """
 check(6, races)
 """

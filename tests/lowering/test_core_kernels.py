@@ -1,4 +1,4 @@
-"""Kernels on meshes of cores: each lowers to what its raw twin under `pl.kernel` lowers to.
+"""Kernels on meshes of cores: each lowers like its reference kernel.
 
 Every kernel is written twice, under the same name and with the same parameters.
 """

@@ -1,4 +1,4 @@
-"""Every example lowers to what its raw-Pallas twin lowers to: same jaxpr, same TPU module."""
+"""Every example lowers like its reference kernel: same jaxpr, same TPU module."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -13,7 +13,7 @@ import safepallas.testing
 from ..loading import load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-TWINS = Path(__file__).resolve().parent / "twins"
+REFERENCE = Path(__file__).resolve().parent / "reference"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
@@ -30,37 +30,40 @@ def on_chip(name: str) -> AbstractContextManager[Any]:
     return context  # type: ignore[no-any-return]
 
 
-def test_every_example_has_a_twin() -> None:
+def test_every_example_has_a_reference_kernel() -> None:
     assert NAMES
-    assert sorted(path.stem for path in TWINS.glob("raw_*.py")) == [f"raw_{n}" for n in NAMES]
+    assert sorted(path.stem for path in REFERENCE.glob("raw_*.py")) == [f"raw_{n}" for n in NAMES]
 
 
 # JAX 0.12 says so of every copy from the memory of a vector subcore to HBM, its own too.
 @pytest.mark.filterwarnings("ignore:Destination semaphore is ignored for push streams")
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("name", NAMES)
-def test_lowers_like_its_twin(name: str, size: int) -> None:
-    example, twin = load(EXAMPLES / f"{name}.py"), load(TWINS / f"raw_{name}.py")
+def test_lowers_like_its_reference(name: str, size: int) -> None:
+    example, reference = load(EXAMPLES / f"{name}.py"), load(REFERENCE / f"raw_{name}.py")
     fn, args = example.build(ring(size))
-    raw_fn, raw_args = twin.build(ring(size))
+    raw_fn, raw_args = reference.build(ring(size))
     assert [(a.shape, a.dtype) for a in args] == [(a.shape, a.dtype) for a in raw_args]
     with on_chip(name):
         safepallas.testing.assert_lowers_like(fn, raw_fn, *args)
 
 
 def test_the_comparison_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One chunk less in the twin, and the comparison must notice."""
-    example, twin = load(EXAMPLES / "double_buffer.py"), load(TWINS / "raw_double_buffer.py")
+    """One chunk less in the reference kernel, and the comparison must notice."""
+    example, reference = (
+        load(EXAMPLES / "double_buffer.py"),
+        load(REFERENCE / "raw_double_buffer.py"),
+    )
     fn, args = example.build()
-    monkeypatch.setattr(twin, "CHUNKS", twin.CHUNKS - 1)
-    raw_fn, _ = twin.build()
+    monkeypatch.setattr(reference, "CHUNKS", reference.CHUNKS - 1)
+    raw_fn, _ = reference.build()
     with pytest.raises(AssertionError):
         safepallas.testing.assert_lowers_like(fn, raw_fn, *args)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_expected_agrees_with_its_twin(name: str) -> None:
-    example, twin = load(EXAMPLES / f"{name}.py"), load(TWINS / f"raw_{name}.py")
+def test_expected_agrees_with_its_reference(name: str) -> None:
+    example, reference = load(EXAMPLES / f"{name}.py"), load(REFERENCE / f"raw_{name}.py")
     _, args = example.build(ring(3))
-    ours, raw = example.expected(*args), twin.expected(*args)
+    ours, raw = example.expected(*args), reference.expected(*args)
     assert jax.tree.all(jax.tree.map(jax.numpy.array_equal, ours, raw))

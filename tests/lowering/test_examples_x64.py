@@ -1,4 +1,4 @@
-"""Every example in a program with 64 bit types: it lowers to what its twin does, and compiles.
+"""Every example in a program with 64 bit types: it lowers like its reference kernel, and compiles.
 
 Raw Pallas takes such a kernel apart: a Python int that indexes data is an int64 then, which the TPU
 lowering of JAX 0.10.2 and 0.12.0.1 refuses (measured). So an example keeps to int32, or traces its
@@ -13,16 +13,16 @@ import pytest
 
 import safepallas.testing
 
-from .test_examples import EXAMPLES, NAMES, TWINS, load, on_chip, ring
+from .test_examples import EXAMPLES, NAMES, REFERENCE, load, on_chip, ring
 
 
 @pytest.mark.filterwarnings("ignore:Destination semaphore is ignored for push streams")
 @pytest.mark.parametrize("name", NAMES)
-def test_lowers_like_its_twin_with_64_bit_types(name: str) -> None:
-    example, twin = load(EXAMPLES / f"{name}.py"), load(TWINS / f"raw_{name}.py")
+def test_lowers_like_its_reference_with_64_bit_types(name: str) -> None:
+    example, reference = load(EXAMPLES / f"{name}.py"), load(REFERENCE / f"raw_{name}.py")
     with jax.enable_x64(True), on_chip(name):
         fn, args = example.build(ring(4))
-        raw_fn, _ = twin.build(ring(4))
+        raw_fn, _ = reference.build(ring(4))
         safepallas.testing.assert_lowers_like(fn, raw_fn, *args)
 
 

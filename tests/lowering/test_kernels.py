@@ -1,4 +1,4 @@
-"""Allocations, scopes and control flow: each kernel lowers to what its raw twin lowers to.
+"""Allocations, scopes and control flow: each kernel lowers like its reference kernel.
 
 Every kernel is written twice, under the same name and with the same parameters.
 """

@@ -1,4 +1,4 @@
-"""Kernels over the cores of a device: each lowers to what its raw twin lowers to.
+"""Kernels over the cores of a device: each lowers like its reference kernel.
 
 The semaphores are adopted, so that nothing stands between the two but the operations.
 """

@@ -1,4 +1,4 @@
-"""Operations, copies, arrays and calls: each kernel lowers to what its raw twin lowers to.
+"""Operations, copies, arrays and calls: each kernel lowers like its reference kernel.
 
 Every kernel is written twice, under the same name and with the same parameters.
 """

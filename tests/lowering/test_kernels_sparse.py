@@ -1,4 +1,4 @@
-"""Gather and scatter copies on SparseCore: each kernel lowers to what its raw twin lowers to."""
+"""Gather and scatter copies on SparseCore: each kernel lowers like its reference kernel."""
 
 import importlib.util
 from collections.abc import Callable, Iterator

@@ -310,10 +310,10 @@ TAKES_TWO: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("pair", TAKES_TWO.values(), ids=TAKES_TWO)
 def test_debug_info_of_a_kernel_with_a_scratch_class(pair: tuple[Any, Any]) -> None:
-    """The name and line are the kernel's, the arguments those of the raw twin."""
-    kernel, twin = pair
+    """The name and line are the kernel's, the arguments those of the reference kernel."""
+    kernel, reference = pair
     _, source, name, args, _ = debug_info(sp.pallas_call(kernel, OUT, scratch_shapes=Two))
-    _, _, _, raw_args, _ = debug_info(pl.pallas_call(twin, OUT, scratch_shapes=(DMA, ACC)))
+    _, _, _, raw_args, _ = debug_info(pl.pallas_call(reference, OUT, scratch_shapes=(DMA, ACC)))
     assert args == raw_args
     function = getattr(kernel, "func", kernel)
     code = function.__code__

@@ -186,6 +186,6 @@ def test_its_semaphores_are_counted() -> None:
     def kernel(x: Any, o: Any, buffer: Any, sems: Any) -> None: ...
 
     buffer = pltpu.BufferedRef.input(BLOCK, jnp.float32)
-    call = hbm(sp, kernel, scratch_shapes=(buffer, sp.dma_semaphore(478)))
-    with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 480 semaphores"):
+    call = hbm(sp, kernel, scratch_shapes=(buffer, sp.dma_semaphore(398)))
+    with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 400 semaphores"):
         jax.eval_shape(call, X)

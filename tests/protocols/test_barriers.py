@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import safepallas as sp
-from safepallas._kernels import device_barriers
+from safepallas._operations import barriers
 
 from .programs import BARRIER, Enter, Mesh, Program, Signal, Wait, programs_of
 from .search import Use, along, neighbors, search, search_with_delays
@@ -43,7 +43,7 @@ THREE = list(itertools.product(KINDS, repeat=3))
 @pytest.fixture
 def two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rings of 4 and 5 take the protocol of larger ones."""
-    monkeypatch.setattr(device_barriers, "ALL_TO_ALL", 3)
+    monkeypatch.setattr(barriers, "ALL_TO_ALL", 3)
 
 
 @pytest.mark.parametrize("kinds", THREE, ids=ids)
@@ -284,7 +284,7 @@ def test_one_round_is_safe_once() -> None:
 
 
 def test_too_few_rounds_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_barriers, "_steps", lambda size: [1])
+    monkeypatch.setattr(barriers, "_steps", lambda size: [1])
     assert "before" in str(search(line(6, ["all"]), eager=True).fault)
 
 

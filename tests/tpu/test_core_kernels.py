@@ -114,7 +114,7 @@ def test_semaphores_of_other_cores_are_refused_by_the_compiler_too(
     compile_for_tpu(build(right), X, topology=topology)
     with pytest.raises(sp.errors.ForeignSemaphoreError):
         compile_for_tpu(build(wrong), X, topology=topology)
-    monkeypatch.setattr("safepallas._kernels.audit.first_foreign", lambda *_: None)
+    monkeypatch.setattr("safepallas._jax.kernel_equations._is_foreign", lambda *_: False)
     with pytest.raises(Exception, match=r"only allowed on TEC|Core id must be specified"):
         compile_for_tpu(build(wrong), X, topology=topology)
 

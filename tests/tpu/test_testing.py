@@ -1,6 +1,7 @@
 """`safepallas.testing`: what it compiles, for what, and what it says where it cannot."""
 
 import importlib.util
+import os
 from typing import Any
 
 import jax
@@ -74,6 +75,46 @@ def test_too_many_semaphores_are_warned_of_before_the_compiler_fails() -> None:
         pytest.raises(jax.errors.JaxRuntimeError, match="Ran out of memory in memory space sflag"),
     ):
         testing.compile_for_tpu(fn, X)
+
+
+@needs_libtpu
+@pytest.mark.parametrize("operands", [2, 5, 9])
+@pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2", "v5p:2x2x1"])
+@pytest.mark.filterwarnings("ignore::safepallas.errors.SemaphoreLimitWarning")
+def test_room_for_semaphores(topology: str, operands: int) -> None:
+    """As `SemaphoreLimitWarning` says, by the number of operands that are copied over a grid."""
+    whole = jax.ShapeDtypeStruct((64, 128), jnp.float32)
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+
+    def kernel(*refs: Any) -> None:
+        sp.signal(refs[-1].at[0])
+        sp.wait(refs[-1].at[0])
+
+    def compile_with(semaphores: int) -> None:
+        fn = sp.pallas_call(
+            kernel,
+            whole,
+            grid=(8,),
+            in_specs=[block] * (operands - 1),
+            out_specs=block,
+            scratch_shapes=(sp.semaphore(semaphores),),
+        )
+        testing.compile_for_tpu(fn, *[whole] * (operands - 1), topology=topology)
+
+    fit = {"v5e:2x2": 440, "v6e:2x2": 438, "v5p:2x2x1": 436}[topology]
+    fit -= {2: 4, 5: 8, 9: 12}[operands]
+    compile_with(fit)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Ran out of memory in memory space sflag"):
+        compile_with(fit + 1)
+
+
+@needs_libtpu
+def test_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TPU_SKIP_MDS_QUERY", raising=False)
+    monkeypatch.setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "true")
+    before = dict(os.environ)
+    testing.compile_for_tpu(call(scoped), X)
+    assert dict(os.environ) == before
 
 
 @needs_libtpu

@@ -219,7 +219,7 @@ def line_of(file: str, text: str) -> tuple[int, str]:
     return number, line
 
 
-def words(text: str, file: str) -> str:
+def filled_in(text: str, file: str) -> str:
     """The text of a message with the places filled in."""
 
     def fill(match: re.Match[str]) -> str:
@@ -236,8 +236,8 @@ def words(text: str, file: str) -> str:
 
 
 def assert_says(message: Message, file: str) -> None:
-    """The misuse raises exactly that error, with exactly those words."""
+    """The misuse raises exactly that error, with exactly that text."""
     with pytest.raises(message.error) as info:
         message.misuse()
-    assert str(info.value) == words(message.text, file)
+    assert str(info.value) == filled_in(message.text, file)
     assert_ours(info.value, message.error)

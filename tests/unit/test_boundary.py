@@ -115,7 +115,7 @@ ACCEPTED: dict[str, tuple[Any, list[str]]] = {
     "Optional": (Optional[sp.DmaSemaphore], ["dma0"]),  # noqa: UP045
     "or None": (sp.DmaSemaphore | None, ["dma0"]),
     "scalar or array": (sp.DmaSemaphore | Vector, ["dma0", "dma1"]),
-    "Annotated": (Annotated[sp.DmaSemaphore, "sent"], ["dma0"]),
+    "Annotated": (Annotated[sp.DmaSemaphore, "send"], ["dma0"]),
     "NewType": (Done, ["dma0"]),
     "bound TypeVar": (AnyDma, ["dma0"]),
     "constrained TypeVar": (Counting, ["regular0", "barrier0"]),
@@ -135,7 +135,7 @@ ACCEPTED: dict[str, tuple[Any, list[str]]] = {
     "Ref": (sp.Ref, ["data"]),
     "optional Ref": (sp.Ref | None, ["data"]),
 }
-# What is none of ours lets data in, and is not looked at for containers.
+# What is none of ours lets data in, and is not checked as a container.
 LENIENT: dict[str, tuple[Any, list[str]]] = {
     "jax.Array": (jax.Array, ["data"]),
     "int": (int, ["data"]),
@@ -145,7 +145,7 @@ LENIENT: dict[str, tuple[Any, list[str]]] = {
     "type": (type[sp.DmaSemaphore], ["data"]),
     "Callable": (Callable[..., Any], ["data"]),
 }
-# Not looked at.
+# Not checked.
 UNCHECKED: dict[str, Any] = {
     "Any": Any,
     "object": object,

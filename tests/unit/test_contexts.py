@@ -2,7 +2,7 @@
 
 Each case is one function of a vocabulary, which is run once with ours and once with that of raw
 Pallas. Where raw works, ours gives the same jaxpr or result; where raw fails, ours fails with JAX's
-own error, in the same words.
+own error, in the same text.
 """
 
 import re
@@ -54,7 +54,7 @@ def x() -> jax.Array:
 
 
 def outcome(case: Case, lib: Any) -> tuple[str, str]:
-    """What came of it: a value, or the type and the words of an error."""
+    """The result: a value, or the type and the text of an error."""
     try:
         value = case(lib)
     except Exception as error:

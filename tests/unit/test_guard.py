@@ -192,11 +192,11 @@ def test_guards_of_two_threads_that_overlap() -> None:
 
 def test_kernels_in_two_threads_have_their_own_names() -> None:
     def kernel_of(name: str) -> Any:
-        exec(f"def kernel(x, o, {name}): meet.wait(60); signal({name}, True)", scope := {})
-        scope.update(meet=meet, signal=lambda *args: pl.semaphore_signal(*args))
+        exec(f"def kernel(x, o, {name}): both_in.wait(60); signal({name}, True)", scope := {})
+        scope.update(both_in=both_in, signal=lambda *args: pl.semaphore_signal(*args))
         return scope["kernel"]
 
-    meet = threading.Barrier(2)
+    both_in = threading.Barrier(2)
     said: dict[str, str] = {}
 
     def run(name: str) -> None:
@@ -256,6 +256,16 @@ def test_no_tracer_is_kept() -> None:
 # What is found, beyond the matrix.
 
 
+@pytest.mark.parametrize("kind", ["DMA", "BARRIER"])
+def test_a_barrier_of_cores_takes_a_regular_semaphore_alone(kind: str) -> None:
+    def kernel(x: Any, o: Any, sem: Any) -> None:
+        pltpu.core_barrier(sem, core_axis_name="x")
+
+    said = rf"^core_barrier: sem must be a Semaphore, got {kind.title()}Semaphore 'sem'"
+    with testing.guard_raw_pallas(), pytest.raises(sp.errors.WrongKindError, match=said):
+        trace(kernel, getattr(pltpu.SemaphoreType, kind))
+
+
 def body_of(act: Callable[..., Any]) -> Callable[..., None]:
     def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
         act(x, o, ready, done, sems)
@@ -287,10 +297,6 @@ FOUND: dict[str, tuple[type[Exception], Callable[..., Any]]] = {
     "an array of indices": (
         sp.errors.NotScalarError,
         lambda x, o, ready, done, sems: pl.semaphore_wait(sems.at[jnp.array([0, 1]), 0]),
-    ),
-    "a barrier of cores on a DMA semaphore": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.core_barrier(done, core_axis_name="x"),
     ),
     "a bool as a core": (
         sp.errors.AmountTypeError,
@@ -523,13 +529,13 @@ def test_semaphores_that_leave_a_kernel() -> None:
 def test_a_collective_id_of_several_bodies() -> None:
     """One of them may use the barrier for all."""
 
-    def quiet(x: Any, o: Any) -> None:
+    def without(x: Any, o: Any) -> None:
         pass
 
     def still(x: Any, o: Any) -> None:
         pass
 
-    def loud(x: Any, o: Any) -> None:
+    def with_barrier(x: Any, o: Any) -> None:
         pl.semaphore_signal(pltpu.get_barrier_semaphore())
 
     def fn(*bodies: Any, **params: Any) -> Any:
@@ -542,13 +548,13 @@ def test_a_collective_id_of_several_bodies() -> None:
         return core_meshes.on_sparse_cores(call)
 
     with testing.guard_raw_pallas() as guard:
-        fn(loud, quiet, collective_id=0)()
-        fn(quiet, loud, collective_id=0)()
+        fn(with_barrier, without, collective_id=0)()
+        fn(without, with_barrier, collective_id=0)()
         assert guard.checked["kernel"] == 4
         with pytest.raises(sp.errors.UnusedCollectiveIdError):
-            fn(quiet, still, collective_id=0)()
+            fn(without, still, collective_id=0)()
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            fn(loud, quiet)()
+            fn(with_barrier, without)()
 
 
 def test_semaphores_of_other_cores() -> None:

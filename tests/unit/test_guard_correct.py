@@ -21,7 +21,7 @@ from . import core_meshes
 from .helpers import FLOATS, equations, trace_call
 
 TESTS = Path(__file__).resolve().parents[1]
-TWINS = sorted((TESTS / "lowering" / "twins").glob("raw_*.py"))
+REFERENCE = sorted((TESTS / "lowering" / "reference").glob("raw_*.py"))
 RING = AbstractMesh((4,), ("x",), axis_types=(AxisType.Auto,))
 DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
 
@@ -40,8 +40,8 @@ def guarded(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 # JAX 0.12 says so of every copy from the memory of a vector subcore to HBM, its own too.
 @pytest.mark.filterwarnings("ignore:Destination semaphore is ignored for push streams")
-@pytest.mark.parametrize("path", TWINS, ids=[path.stem for path in TWINS])
-def test_raw_twins_of_the_examples(path: Path) -> None:
+@pytest.mark.parametrize("path", REFERENCE, ids=[path.stem for path in REFERENCE])
+def test_reference_kernels_of_the_examples(path: Path) -> None:
     def build_and_call(*args: Any) -> Any:
         return load(path).build(RING)[0](*args)
 

@@ -137,17 +137,23 @@ def test_arguments_of_operations_are_those_of_pallas(name: str) -> None:
 # What stands in the sources.
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_nothing_private_of_jax_outside_compat(name: str) -> None:
-    private = re.findall(r"jax\._src|jax\.interpreters|jaxlib|from jax import _\w+", SOURCES[name])
-    assert bool(private) == (name == "_jax.compat")
+def test_private_names_of_jax() -> None:
+    """In one module, and few."""
+    private = r"jax\._src|jax\.interpreters|jaxlib|from jax import _\w+"
+    assert [name for name in SOURCES if re.search(private, SOURCES[name])] == ["_jax.compat"]
+    imports = [
+        alias.name
+        for node in ast.walk(ast.parse(SOURCES["_jax.compat"]))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("jax._src")
+        for alias in node.names
+    ]
+    assert len(imports) == len(re.findall(private, SOURCES["_jax.compat"])) - 1  # its docstring
+    assert len(imports) == 7, "the comment at the imports says how many"
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_module_holds_one_idea(name: str) -> None:
-    if name != "_kernels.overloads":  # written by a generator
-        assert SOURCES[name].count("\n") <= 600
-    assert ast.get_docstring(ast.parse(SOURCES[name]))
+def test_modules_are_short() -> None:
+    long = {name for name, source in SOURCES.items() if source.count("\n") > 600}
+    assert long <= {"_kernels.overloads"}  # written by a generator
 
 
 # The public names.
@@ -175,20 +181,20 @@ def test_the_public_names() -> None:
     }
 
 
-def test_every_error_has_a_code_of_its_own() -> None:
-    codes = [cls.code for cls in vars(sp.errors).values() if isinstance(cls, type)]
-    assert len(set(codes)) == len(codes)
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in codes)
-
-
 def test_importing_it_imports_nothing_else_that_is_heavy() -> None:
-    """Only its own modules and what is of Python: all else is there with Pallas."""
+    """Only its own modules, what is of Python, and the public names that JAX gives to parts of it.
+
+    All else is there with Pallas.
+    """
     code = """
 import sys
 import jax.experimental.pallas.tpu
 before = set(sys.modules)
 import safepallas
-new = {name.partition(".")[0] for name in set(sys.modules) - before}
+new = set(sys.modules) - before
+names = "jax.extend", "jax._src.extend", "jax.experimental.hijax", "jax.experimental.xla_metadata"
+names += "jax._src.xla_metadata", "jax._src.xla_transform"
+new = {name.partition(".")[0] for name in new if not name.startswith(names)}
 print(*sorted(new - {"safepallas"}))
 print(*sorted(name for name in new - {"safepallas"} if name not in sys.stdlib_module_names))
 print("safepallas.testing" in sys.modules)

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from safepallas._errors import (
 from safepallas._jax import versions
 
 from . import (
+    test_async_calls,
     test_backstop_cores,
     test_messages_barriers,
     test_messages_guard,
@@ -26,7 +28,6 @@ from . import (
     test_messages_requests,
     test_messages_values,
     test_messages_verify,
-    test_pairs,
 )
 from .helpers import Message
 
@@ -39,7 +40,7 @@ MESSAGES: list[Message] = [
     *test_messages_requests.MESSAGES.values(),
     *test_messages_values.MESSAGES.values(),
     *test_messages_verify.MESSAGES.values(),
-    *test_pairs.MESSAGES.values(),
+    *test_async_calls.MESSAGES.values(),
 ]
 
 # Stable: users and their tests look for the codes. What else each is, besides a ValueError.
@@ -87,6 +88,7 @@ def subclasses(cls: type) -> set[type]:
 def test_code_and_classes(code: str) -> None:
     cls, others = CODES[code]
     assert cls.code == code
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
     error = cls("Words.")
     assert str(error) == f"Words. [{code}]"
     assert isinstance(error, sp.SemaphoreError)
@@ -127,7 +129,8 @@ def test_every_message_is_under_test(monkeypatch: pytest.MonkeyPatch) -> None:
     modules = {
         name: module
         for module in (kernel_errors, operation_errors, semaphore_errors, verification_errors)
-        for name, _ in inspect.getmembers(module, inspect.isfunction)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
     }
     functions = {name: getattr(module, name) for name, module in modules.items()}
 

@@ -16,7 +16,7 @@ from .helpers import FLOATS, MESHES, Message, assert_says, trace_call
 
 class Group(sp.Scratch):
     done = sp.semaphore()
-    sent = sp.dma_semaphore()
+    send = sp.dma_semaphore()
 
 
 def row(
@@ -121,8 +121,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "core barrier of a copy's semaphore": row(
         sp.errors.WrongKindError,
-        lambda s: sp.core_barrier(s.sent, core_axis_name="x"),
-        "core_barrier: sem must be a Semaphore, got DmaSemaphore <<sent>>. Only a copy signals a "
+        lambda s: sp.core_barrier(s.send, core_axis_name="x"),
+        "core_barrier: sem must be a Semaphore, got DmaSemaphore <<send>>. Only a copy signals a "
         "DMA semaphore: wait for the copy (copy.wait() or sp.wait_bytes), or allocate "
         "sp.semaphore() for signal and wait. [wrong-kind]",
     ),

@@ -11,7 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 import safepallas as sp
 
 from .core_meshes import RENAMED, TENSOR_CORE_MESH, on_sparse_cores, scalar, tensor, vector
-from .helpers import FLOATS, Message, assert_says, line_of, words
+from .helpers import FLOATS, Message, assert_says, filled_in, line_of
 
 one = sp.dma_semaphore()
 page = sp.vmem((8, 128), jnp.float32)
@@ -173,17 +173,17 @@ LIMITS = {
         vector,
         25,
         "kernel <<def plain>> holds 25 semaphores at once. The TPU compiler has room for 32 of "
-        "4 bytes each (128 bytes on a vector subcore of v5p and v6e), some of them its own: from "
-        "25 on expect 'Ran out of memory in memory space sparse_core_tile_sflag'. Let copies share "
-        "semaphores. [semaphore-limit]",
+        "4 bytes each (128 bytes on a vector subcore of v5p and v6e) and takes some of them for "
+        "itself: 24 compiled. With more expect 'Ran out of memory in memory space "
+        "sparse_core_tile_sflag'. Let copies share semaphores. [semaphore-limit]",
     ),
     "scalar subcore": (
         scalar,
         7000,
         "kernel <<def plain>> holds 7000 semaphores at once. The TPU compiler has room for 7168 of "
-        "4 bytes each (28 KiB on a scalar subcore of v5p and v6e), some of them its own: from "
-        "7000 on expect 'Ran out of memory in memory space sparse_core_sequencer_sflag'. Let "
-        "copies share semaphores. [semaphore-limit]",
+        "4 bytes each (28 KiB on a scalar subcore of v5p and v6e) and takes some of them for "
+        "itself: 7018 compiled. With more expect 'Ran out of memory in memory space "
+        "sparse_core_sequencer_sflag'. Let copies share semaphores. [semaphore-limit]",
     ),
 }
 
@@ -194,4 +194,4 @@ def test_warning(name: str) -> None:
     on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count - 1),)))()
     with pytest.warns(sp.errors.SemaphoreLimitWarning) as caught:
         on_sparse_cores(lambda: trace(plain, mesh(), (sp.dma_semaphore(count),)))()
-    assert [str(warning.message) for warning in caught] == [words(text, __file__)]
+    assert [str(warning.message) for warning in caught] == [filled_in(text, __file__)]

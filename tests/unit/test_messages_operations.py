@@ -14,8 +14,8 @@ from .helpers import FLOATS, Message, assert_says, trace_call
 
 class Group(sp.Scratch):
     done = sp.semaphore()
-    meet = sp.barrier_semaphore()
-    sent = sp.dma_semaphore()
+    barrier = sp.barrier_semaphore()
+    send = sp.dma_semaphore()
     slots = sp.dma_semaphore(2)
     grid = sp.semaphore(2, 3)
     none = sp.semaphore(0)
@@ -96,7 +96,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "raw semaphore": row(
         sp.errors.NotASemaphoreError,
-        lambda x, o, s: sp.async_copy(x, o, s.sent.ref),
+        lambda x, o, s: sp.async_copy(x, o, s.send.ref),
         "async_copy: sem must be a DmaSemaphore, got a raw Pallas ref to a dma semaphore "
         f"(dma_sem[]). {COME_FROM}",
     ),
@@ -152,7 +152,7 @@ MESSAGES: dict[str, Message] = {
     **{
         f"{method} after its scope": row(
             sp.errors.ScopeEndedError,
-            lambda x, o, s, method=method: getattr(leaked_copy(x, o, s.sent), method)(),
+            lambda x, o, s, method=method: getattr(leaked_copy(x, o, s.send), method)(),
             f"{method}: DmaSemaphore 'sem' (allocated at <<at data = >>) is used after its scope, "
             f"run_scoped <<def copier>>, {ENDED}",
         )
@@ -160,8 +160,8 @@ MESSAGES: dict[str, Message] = {
     },
     "dma signalled": row(
         sp.errors.WrongKindError,
-        lambda x, o, s: sp.signal(s.sent),
-        "signal: sem must be a Semaphore or BarrierSemaphore, got DmaSemaphore <<sent>>. "
+        lambda x, o, s: sp.signal(s.send),
+        "signal: sem must be a Semaphore or BarrierSemaphore, got DmaSemaphore <<send>>. "
         f"{DMA_FIX}",
     ),
     "regular in a copy": row(
@@ -172,13 +172,13 @@ MESSAGES: dict[str, Message] = {
     ),
     "barrier in a copy": row(
         sp.errors.WrongKindError,
-        lambda x, o, s: sp.async_remote_copy(x, o, s.sent, s.meet, 1),
-        "async_remote_copy: recv_sem must be a DmaSemaphore, got BarrierSemaphore <<meet>>. A "
+        lambda x, o, s: sp.async_remote_copy(x, o, s.send, s.barrier, 1),
+        "async_remote_copy: recv_sem must be a DmaSemaphore, got BarrierSemaphore <<barrier>>. A "
         "barrier semaphore is for signal and wait; a copy needs sp.dma_semaphore(). [wrong-kind]",
     ),
     "forged of another kind": row(
         sp.errors.WrongKindError,
-        lambda x, o, s: sp.signal(forged(s.done, s.sent.ref)),
+        lambda x, o, s: sp.signal(forged(s.done, s.send.ref)),
         "signal: sem must be a Semaphore or BarrierSemaphore, got Semaphore <<done>>, which holds "
         f"a raw Pallas ref to a dma semaphore (dma_sem[]). {DMA_FIX}",
     ),
@@ -250,9 +250,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "amount of a wait": row(
         sp.errors.AmountTypeError,
-        lambda x, o, s: sp.wait(s.meet, True),
+        lambda x, o, s: sp.wait(s.barrier, True),
         "wait: value must be an int or a traced integer scalar, got bool True, on BarrierSemaphore "
-        f"<<meet>>. {AMOUNT}",
+        f"<<barrier>>. {AMOUNT}",
     ),
     "negative signal": row(
         sp.errors.AmountRangeError,
@@ -279,7 +279,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "coordinate": row(
         sp.errors.DeviceIdTypeError,
-        lambda x, o, s: sp.async_remote_copy(x, o, s.sent, s.slots[1], {"x": 1.5}),
+        lambda x, o, s: sp.async_remote_copy(x, o, s.send, s.slots[1], {"x": 1.5}),
         f"async_remote_copy: device_id {ID_FORMS}, got dict {{'x': 1.5}}, for DmaSemaphore "
         f"<<slots[1]>>. {EACH}",
     ),

@@ -17,7 +17,7 @@ from .helpers import FLOATS, Message, assert_says, trace_call
 
 class Group(sp.Scratch):
     done = sp.semaphore()
-    sent = sp.dma_semaphore()
+    send = sp.dma_semaphore()
     slots = sp.dma_semaphore(2)
 
 
@@ -50,7 +50,7 @@ NO_VALUE = (
 MESSAGES: dict[str, Message] = {
     "handle constructed": row(
         TypeError,
-        lambda x, o, s: sp.DmaSemaphore(s.sent.ref),
+        lambda x, o, s: sp.DmaSemaphore(s.send.ref),
         "DmaSemaphore cannot be constructed: probably you called DmaSemaphore(...), instead you "
         "want sp.dma_semaphore() in scratch_shapes= or sp.run_scoped, or sp.adopt(ref, "
         "sp.dma_semaphore()).",
@@ -112,8 +112,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "loading": row(
         TypeError,
-        lambda x, o, s: jnp.asarray(s.sent),
-        f"DmaSemaphore <<sent>> cannot be loaded: {NO_VALUE}",
+        lambda x, o, s: jnp.asarray(s.send),
+        f"DmaSemaphore <<send>> cannot be loaded: {NO_VALUE}",
     ),
     "comparing": row(
         TypeError,

@@ -199,24 +199,24 @@ def in_threads(*bodies: Callable[[], Any]) -> list[Any]:
     return results
 
 
-def meeting(count: int = 2) -> Callable[[], None]:
+def synchronised(count: int = 2) -> Callable[[], None]:
     """A place where that many threads wait for each other, so that their traces interleave."""
     barrier = threading.Barrier(count, timeout=20)
     return lambda: (barrier.wait(), None)[1]
 
 
-def stepwise(meet: Callable[[], Any], *, barrier: bool, wrong: bool = False) -> Any:
-    """A kernel that meets others between any two of its steps."""
+def stepwise(sync: Callable[[], Any], *, barrier: bool, wrong: bool = False) -> Any:
+    """A kernel that synchronises with others between any two of its steps."""
 
     def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: Any) -> None:
-        meet()
+        sync()
         if barrier:
             sp.signal(sp.get_barrier_semaphore())
-        meet()
-        sp.run_scoped(lambda own: (meet(), sp.signal(own), meet())[1], sp.semaphore())
-        meet()
+        sync()
+        sp.run_scoped(lambda own: (sync(), sp.signal(own), sync())[1], sp.semaphore())
+        sync()
         sp.async_copy(x, o, sem).wait()
-        meet()
+        sync()
         if wrong:
             sp.wait(sem)  # type: ignore[arg-type]
         sp.wait(ready)
@@ -235,19 +235,19 @@ def test_different_kernels_at_once() -> None:
         for barrier in (True, False)
     ]
     for _ in range(20):
-        meet = meeting()
-        with_barrier = stepwise_trace(stepwise(meet, barrier=True), WITH_ID)
-        without = stepwise_trace(stepwise(meet, barrier=False), None)
+        sync = synchronised()
+        with_barrier = stepwise_trace(stepwise(sync, barrier=True), WITH_ID)
+        without = stepwise_trace(stepwise(sync, barrier=False), None)
         assert in_threads(with_barrier, without) == alone
 
 
 def test_no_check_is_lost_and_none_strays_to_another_thread() -> None:
     for _ in range(10):
-        meet = meeting(4)
-        missing = stepwise_trace(stepwise(meet, barrier=True), None)
-        unused = stepwise_trace(stepwise(meet, barrier=False), WITH_ID)
-        wrong = stepwise_trace(stepwise(meet, barrier=True, wrong=True), WITH_ID)
-        right = stepwise_trace(stepwise(meet, barrier=True), WITH_ID)
+        sync = synchronised(4)
+        missing = stepwise_trace(stepwise(sync, barrier=True), None)
+        unused = stepwise_trace(stepwise(sync, barrier=False), WITH_ID)
+        wrong = stepwise_trace(stepwise(sync, barrier=True, wrong=True), WITH_ID)
+        right = stepwise_trace(stepwise(sync, barrier=True), WITH_ID)
         results = in_threads(missing, unused, wrong, right)
         assert [type(result) for result in results] == [
             sp.errors.MissingCollectiveIdError,
@@ -267,17 +267,17 @@ def trace_with_rows(kernel: Any, rows: int) -> str:
 def test_the_same_kernel_at_once_for_different_shapes() -> None:
     alone = [trace_with_rows(stepwise(lambda: None, barrier=True), rows) for rows in (8, 16)]
     for _ in range(10):
-        kernel = stepwise(meeting(), barrier=True)
+        kernel = stepwise(synchronised(), barrier=True)
 
         run = [functools.partial(trace_with_rows, kernel, rows) for rows in (8, 16)]
         assert in_threads(*run) == alone
 
 
 def test_the_same_kernel_at_once_for_the_same_shape() -> None:
-    """JAX 0.12 lets the second thread wait for the first, so that they cannot meet inside."""
+    """JAX 0.12 lets the second thread wait for the first, so that they cannot sync inside."""
     scratch = (sp.dma_semaphore(), sp.semaphore())
     for _ in range(10):
-        start = meeting(3)
+        start = synchronised(3)
 
         def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
             for _ in range(5):
@@ -296,28 +296,28 @@ def test_the_same_kernel_at_once_for_the_same_shape() -> None:
 
 def test_the_scope_of_the_barrier_is_the_threads_own() -> None:
     leaked = Leaked()
-    meet, outside = meeting(), []
+    sync, outside = synchronised(), []
 
     def early(x: sp.Ref, o: sp.Ref) -> None:
-        meet()  # both are in their kernels
+        sync()  # both are in their kernels
         leaked.keep(early=sp.get_barrier_semaphore())
-        meet()
+        sync()
 
     def late(x: sp.Ref, o: sp.Ref) -> None:
-        meet()
+        sync()
         leaked.keep(late=sp.get_barrier_semaphore())
-        meet()
-        meet()  # the other has left its kernel
+        sync()
+        sync()  # the other has left its kernel
         leaked.keep(later=sp.get_barrier_semaphore())
         for name in "late", "later":
             sp.signal(leaked.handles[name])
-        meet()
+        sync()
 
     def leave_early() -> None:
         trace(early, compiler_params=WITH_ID)
         outside.append(kernel_scope())
-        meet()
-        meet()
+        sync()
+        sync()
 
     errors = in_threads(leave_early, lambda: trace(late, compiler_params=WITH_ID) and None)
     assert errors == [None, None]

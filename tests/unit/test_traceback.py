@@ -1,6 +1,8 @@
-"""Where an error of ours points: the frame above ours is the line that the user wrote."""
+"""Where an error of ours points: at the line that the user wrote. And raw kernels' errors."""
 
 import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +17,7 @@ import safepallas as sp
 
 from .helpers import FLOATS, MESHES, Act, Kernel, line_of, trace
 
-OURS = os.path.dirname(sp.__file__) + os.sep
+OURS, JAX = (os.path.dirname(package.__file__) + os.sep for package in (sp, jax))
 THERE = {"x": 1}
 
 
@@ -24,6 +26,12 @@ def frame_above_ours(error: BaseException) -> traceback.FrameSummary:
     frames = traceback.extract_tb(error.__traceback__)
     assert frames[-1].filename.startswith(OURS), "not raised by safepallas"
     return next(frame for frame in reversed(frames) if not frame.filename.startswith(OURS))
+
+
+def frame_of_user(error: BaseException) -> traceback.FrameSummary:
+    """The same, beyond the frames of Pallas as well, from which a boundary is checked."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next(frame for frame in frames if not frame.filename.startswith((OURS, JAX)))
 
 
 def leaked(make: Callable[[Any], Any]) -> Any:
@@ -174,7 +182,7 @@ def annotated(sem: sp.DmaSemaphore) -> None: ...
 def test_boundary_of_a_scope(act: Act) -> None:
     with pytest.raises(sp.errors.AnnotationError) as info:
         trace(act)
-    frame = frame_above_ours(info.value)
+    frame = frame_of_user(info.value)
     assert frame.filename == __file__
     assert frame.lineno == act.__code__.co_firstlineno
 
@@ -182,7 +190,7 @@ def test_boundary_of_a_scope(act: Act) -> None:
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("name", CALLS)
 def test_boundary(name: str, around: str) -> None:
-    """With the frames of JAX left out, as they are by default."""
+    """JAX shows its frames of Pallas below the call, as it does for a kernel of raw Pallas."""
     assert jax.config.jax_traceback_filtering == "auto"
     call = CALLS[name]()
 
@@ -191,6 +199,36 @@ def test_boundary(name: str, around: str) -> None:
 
     with pytest.raises(sp.SemaphoreError) as info:
         AROUND[around](function)(jnp.zeros(FLOATS.shape))
-    frame = frame_above_ours(info.value)
+    frame = frame_of_user(info.value)
     assert (frame.filename, frame.name) == (__file__, "function")
     assert frame.lineno == line_of(__file__, "return call(x)  # the kernel's call")[0]
+
+
+# --- raw kernels ---------------------------------------------------------------------------------
+
+RAW = """
+import sys, traceback
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+{first}
+
+def kernel(x, o):
+    raise ZeroDivisionError
+
+like = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+try:
+    jax.jit(pl.pallas_call(kernel, like))(jnp.zeros((8, 128)))
+except ZeroDivisionError as error:
+    for frame in traceback.extract_tb(error.__traceback__):
+        print(frame.filename, frame.name)
+"""
+
+
+def test_importing_leaves_the_tracebacks_of_raw_kernels() -> None:
+    def frames(first: str) -> str:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        run = [sys.executable, "-c", RAW.format(first=first)]
+        return subprocess.check_output(run, env=environment, text=True, timeout=120)
+
+    assert frames("import safepallas, safepallas.testing") == frames("")
+    assert "pallas_call.py" in frames("")

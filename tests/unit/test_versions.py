@@ -115,17 +115,17 @@ WRAPPED = {
 
 
 def written(function: Any) -> str:
-    words = []
+    parts = []
     seen = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
     star = inspect.Parameter.VAR_POSITIONAL in seen
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not star:
             star = True
-            words.append("*")
+            parts.append("*")
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         default = "" if parameter.default is parameter.empty else "="
-        words.append(f"{stars}{parameter.name}{default}")
-    return " ".join(words)
+        parts.append(f"{stars}{parameter.name}{default}")
+    return " ".join(parts)
 
 
 @pytest.mark.parametrize("name", WRAPPED)

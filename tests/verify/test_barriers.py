@@ -27,7 +27,7 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 from safepallas import verify
-from safepallas._kernels import device_barriers
+from safepallas._operations import barriers as device_barriers
 from safepallas.verification import Report
 
 ROWS, COLS = 8, 128

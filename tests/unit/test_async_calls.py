@@ -1,4 +1,4 @@
-"""A kernel in two halves, and semaphores between kernels otherwise: what is refused, and when."""
+"""Start and done kernels, and semaphores between kernels otherwise: what is refused, and when."""
 
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +109,7 @@ DROPPED = (
     "would be left over. Pass compiler_params=pltpu.CompilerParams(has_side_effects=True), or use "
     "sp.pallas_call_async. [missing-side-effects]"
 )
-HALVES = "<<def start>> and <<def done>>"
+BOTH = "<<def start>> and <<def done>>"
 
 MESSAGES: dict[str, Message] = {
     "start without side effects": Message(
@@ -128,20 +128,20 @@ MESSAGES: dict[str, Message] = {
         interpreted,
         "pallas_call: out_shape holds a semaphore (sp.dma_semaphore()), and JAX "
         f"{jax.__version__} cannot carry one out of a kernel in an interpreter. Compile for a "
-        "TPU, or use sp.pallas_call_async, whose halves an interpreter runs as one kernel. "
+        "TPU, or use sp.pallas_call_async, whose two kernels an interpreter runs as one. "
         "[interpreted-output]",
     ),
     "done with something else": Message(
         sp.errors.InFlightError,
         lambda: make().done(3),
-        f"done: the argument must be what start of the same call returned ({HALVES}), got int 3. "
+        f"done: the argument must be what start of the same call returned ({BOTH}), got int 3. "
         "Keep what start returns, and pass it to done of the same sp.pallas_call_async. "
         "[in-flight]",
     ),
     "done twice": Message(
         sp.errors.InFlightError,
         lambda: trace(twice),
-        f"done: it has been done already ({HALVES}): a second wait would never end. Call done "
+        f"done: it has been done already ({BOTH}): a second wait would never end. Call done "
         "once for each start. [in-flight]",
     ),
     "semaphores in a tuple": Message(
@@ -197,7 +197,7 @@ def simple(x: jax.Array, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("given", [None, pltpu.CompilerParams(), DATAFLOW])
-def test_both_halves_have_side_effects(given: Any) -> None:
+def test_both_kernels_have_side_effects(given: Any) -> None:
     params = [
         c.params["compiler_params"]
         for c in calls(trace(lambda x: simple(x, compiler_params=given)))
@@ -215,8 +215,8 @@ def entering(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
 
 def test_the_collective_id_is_the_start_halfs() -> None:
     given = pltpu.CompilerParams(collective_id=3, vmem_limit_bytes=1 << 20)
-    halves = calls(trace(lambda x: simple(x, begin=entering, compiler_params=given)))
-    params = [half.params["compiler_params"] for half in halves]
+    both = calls(trace(lambda x: simple(x, begin=entering, compiler_params=given)))
+    params = [one.params["compiler_params"] for one in both]
     assert [p.collective_id for p in params] == [3, None]
     assert [p.vmem_limit_bytes for p in params] == [1 << 20] * 2
 

@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/start_done.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/start_done.py."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

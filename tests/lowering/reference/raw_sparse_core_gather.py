@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/sparse_core_gather.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/sparse_core_gather.py."""
 
 from collections.abc import Callable
 from typing import Any

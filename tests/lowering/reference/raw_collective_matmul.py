@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/collective_matmul.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/collective_matmul.py."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Copies that count: each kernel lowers to what its raw twin lowers to."""
+"""Copies that count: each kernel lowers like its reference kernel."""
 
 import importlib.util
 from collections.abc import Callable
@@ -59,24 +59,24 @@ def test_local_copies_that_count(index: Index) -> None:
 
 
 def test_remote_copies_that_count(index: Index, over_mesh: Callable[..., Any]) -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, sent: sp.Semaphore, came: Any) -> None:
+    def kernel(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: Any) -> None:
         right = (jax.lax.axis_index("i") + 1) % 4
-        sp.async_remote_copy_counted(x, o, sent, came[0], {"i": right})
-        sp.async_remote_copy_counted(x.at[index(0)], o.at[index(1)], sent, came[1], (right,))
-        sp.wait(sent, 2)
-        sp.wait(came[0])
+        sp.async_remote_copy_counted(x, o, send, recv[0], {"i": right})
+        sp.async_remote_copy_counted(x.at[index(0)], o.at[index(1)], send, recv[1], (right,))
+        sp.wait(send, 2)
+        sp.wait(recv[0])
 
     scratch = (sp.semaphore(), sp.semaphore(2))
     ours = over_mesh(sp.pallas_call(kernel, OUT, scratch_shapes=scratch), i=4)
 
-    def kernel(x, o, sent, came):
+    def kernel(x, o, send, recv):
         right = (jax.lax.axis_index("i") + 1) % 4
-        pltpu.make_async_remote_copy(x, o, sent, came.at[index(0)], {"i": right}).start()
+        pltpu.make_async_remote_copy(x, o, send, recv.at[index(0)], {"i": right}).start()
         pltpu.make_async_remote_copy(
-            x.at[index(0)], o.at[index(1)], sent, came.at[index(1)], (right,)
+            x.at[index(0)], o.at[index(1)], send, recv.at[index(1)], (right,)
         ).start()
-        pl.semaphore_wait(sent, 2)
-        pl.semaphore_wait(came.at[index(0)])
+        pl.semaphore_wait(send, 2)
+        pl.semaphore_wait(recv.at[index(0)])
 
     raw = pl.pallas_call(kernel, OUT, scratch_shapes=(REGULAR, REGULAR((2,))))
     assert_lowers_like(ours, over_mesh(raw, i=4), X)
@@ -87,10 +87,10 @@ def counting(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
     sp.wait(sem)
 
 
-def counting_there(x: sp.Ref, o: sp.Ref, sent: sp.Semaphore, came: sp.Semaphore) -> None:
-    sp.async_remote_copy_counted(x, o, sent, came, {"x": 1 - jax.lax.axis_index("x")})
-    sp.wait(sent)
-    sp.wait(came)
+def counting_there(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: sp.Semaphore) -> None:
+    sp.async_remote_copy_counted(x, o, send, recv, {"x": 1 - jax.lax.axis_index("x")})
+    sp.wait(send)
+    sp.wait(recv)
 
 
 def local_call() -> Any:
@@ -119,10 +119,10 @@ def test_compiles_between_devices(topology: str) -> None:
 @needs_libtpu
 def test_what_v5e_says() -> None:
     """As the docstring says."""
-    words = r"Regular semaphores in EnqueueDMA are not supported on this target\."
-    with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+    said = r"Regular semaphores in EnqueueDMA are not supported on this target\."
+    with pytest.raises(jax.errors.JaxRuntimeError, match=said):
         compile_for_tpu(local_call(), X, topology="v5e:2x2")
-    assert words.replace("\\", "") in (sp.async_copy_counted.__doc__ or "")
+    assert said.replace("\\", "") in (sp.async_copy_counted.__doc__ or "")
 
 
 @needs_libtpu
@@ -141,8 +141,8 @@ def test_on_sparse_cores() -> None:
 
     with jax.enable_x64(False):
         compile_for_tpu(over(scalar, pltpu.VMEM_SHARED), X, topology="v6e:2x2")
-        words = r"Count done mode is not supported for streams\."
-        with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+        said = r"Count done mode is not supported for streams\."
+        with pytest.raises(jax.errors.JaxRuntimeError, match=said):
             compile_for_tpu(over(vector, pltpu.VMEM), X, topology="v6e:2x2")
 
 

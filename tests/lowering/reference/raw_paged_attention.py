@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/paged_attention.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/paged_attention.py."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/double_buffer.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/double_buffer.py."""
 
 from collections.abc import Callable
 from typing import Any

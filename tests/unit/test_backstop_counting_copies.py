@@ -72,12 +72,12 @@ def test_ends_in_scalar_memory(op: str, part: str) -> None:
 @pytest.mark.parametrize("op", COPIES)
 def test_scratch_in_scalar_memory(op: str) -> None:
     def body(x: Any, o: Any, sem: Any) -> None:
-        def scoped(words: Any, page: Any) -> None:
+        def scoped(row: Any, page: Any) -> None:
             COPIES[op](x, page, sem)
             with pytest.raises(sp.errors.CountedCopyError):
-                COPIES[op](x, words, sem)
+                COPIES[op](x, row, sem)
             with pytest.raises(sp.errors.CountedCopyError):
-                COPIES[op](words.at[0], x.at[0], sem)
+                COPIES[op](row.at[0], x.at[0], sem)
 
         sp.run_scoped(scoped, sp.smem((8, 128), jnp.float32), sp.vmem((8, 128), jnp.float32))
 

@@ -1,4 +1,4 @@
-"""The two halves of a kernel in the TPU compiler: what goes on between them, and what does not."""
+"""Start and done kernels in the TPU compiler: what goes on between them, and what does not."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/paged_copy.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/paged_copy.py."""
 
 from collections.abc import Callable
 from typing import Any

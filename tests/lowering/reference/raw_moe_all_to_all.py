@@ -1,4 +1,4 @@
-"""Raw-Pallas twin of docs/examples/moe_all_to_all.py."""
+"""The reference kernel, in raw Pallas, of docs/examples/moe_all_to_all.py."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
