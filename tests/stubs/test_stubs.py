@@ -32,10 +32,10 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = Path(sp.__file__).resolve().parent
 STUBS = HERE.parents[1] / "stubs"
 PALLAS = STUBS / "jax-stubs" / "experimental" / "pallas"
-RAW_KERNELS = HERE.parent / "lowering" / "twins"
+RAW_KERNELS = HERE.parent / "lowering" / "reference"
 SECONDS = 300  # for one checker, with a cold cache
 
-FOLDERS = ("reject", "accept", "twins", "library", "shipped")
+FOLDERS = ("reject", "accept", "reference", "library", "shipped")
 
 
 class Environment(NamedTuple):
@@ -88,7 +88,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     files = root / "files"
     for name in ("reject", "accept"):
         shutil.copytree(HERE / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(RAW_KERNELS, files / "twins", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(RAW_KERNELS, files / "reference", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(
         LIBRARY, files / "library" / "safepallas", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -189,7 +189,7 @@ def test_safepallas_gives_no_new_error(checker: str, reports: Reports) -> None:
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-@pytest.mark.parametrize("folder", ["shipped", "twins"])
+@pytest.mark.parametrize("folder", ["shipped", "reference"])
 def test_kernels_of_others_give_no_new_error(checker: str, folder: str, reports: Reports) -> None:
     need(checker)
     before = within(reports[checker, "bare"], folder)
