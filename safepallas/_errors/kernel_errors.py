@@ -1,4 +1,4 @@
-"""Errors about a kernel as a whole, and warnings. Class, code and text together."""
+"""Errors about a kernel as a whole, and warnings. Class, code and text in one place."""
 
 from typing import Any, ClassVar, NamedTuple
 

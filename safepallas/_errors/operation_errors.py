@@ -1,4 +1,4 @@
-"""Errors about the arguments of operations: class, code and text together."""
+"""Errors about the arguments of operations: class, code and text in one place."""
 
 from safepallas._errors.base import INT32_MAX, SemaphoreError
 

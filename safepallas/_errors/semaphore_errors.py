@@ -1,4 +1,4 @@
-"""Errors about a semaphore itself: class, code and text together."""
+"""Errors about a semaphore itself: class, code and text in one place."""
 
 from safepallas._errors.base import SemaphoreError
 

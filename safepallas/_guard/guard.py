@@ -1,7 +1,7 @@
 """guard_raw_pallas: the checks of safepallas for kernels of raw Pallas, which nobody has moved yet.
 
 The public functions of Pallas are replaced by ones that check and then call the original with the
-arguments that came. Kernels get their raw refs as ever; only the names of their semaphores are
+arguments as given. Kernels get their raw refs as ever; only the names of their semaphores are
 taken down on the way in.
 """
 

@@ -14,7 +14,7 @@ class Kind:
     handle: str  # the class that users see
     request: str  # the request that allocates one
     raw: pltpu.SemaphoreType
-    fix: str  # what to do when a semaphore of this kind came where another was expected
+    fix: str  # what to do where another kind was expected
 
 
 REGULAR: Final = Kind(

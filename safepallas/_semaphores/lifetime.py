@@ -1,4 +1,4 @@
-"""Where a semaphore came from, how long it lives, and what messages call it and other values."""
+"""Where a semaphore is allocated, how long it lives, and what messages call it and other values."""
 
 import threading
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def enter_kernel(scope: Scope) -> Scope:
 
 
 class Origin:
-    """The name of a semaphore and where it came from. Made only when asked."""
+    """The name of a semaphore and where it is from. Made only when asked."""
 
     __slots__ = ("_source", "name")
 

@@ -26,13 +26,13 @@ COVERED = (
 # As regular expressions of words, with what is said instead.
 RETIRED = {
     "mend(s|ed|ing)?": "fix",
-    "words": "message, text",
+    r"(?<!break_long_)words": "message, text",
     r"house|(?<!jnp\.)floors?|doors?|wings?|rooms": "architecture, layer, public API, package",
     "honest gaps?": "limitations",
     "looked at": "analysed, checked, read",
     "meet(s|ing)?": "barrier, overlap",
     r"(?<!\.)touch(es|ed|ing)?": "access",
-    "owners?|births?": "lifetime, device",
+    "owners|births?": "lifetime",
     "came": "recv; was given",
     # As a name; what was sent may be said.
     r"\.sent|[\"'`(]sent(?=\W)|sent(?= = |: (sp|jax|Any)|=|\[|\.\w|, (came|received))": "send",
