@@ -40,7 +40,12 @@ from safepallas._errors.semaphore_errors import WrongKindError as WrongKindError
 from safepallas._errors.verification_errors import PictureError as PictureError
 from safepallas._errors.verification_errors import UnsafeProtocolError as UnsafeProtocolError
 
-# Users and tracebacks name them by this module.
-for _class in [value for value in vars().values() if isinstance(value, type)]:
-    _class.__module__ = __name__
-del _class
+
+def _name_by_this_module() -> None:
+    """As users and tracebacks do."""
+    for value in globals().values():
+        if isinstance(value, type):
+            value.__module__ = __name__
+
+
+_name_by_this_module()

@@ -7,7 +7,7 @@ import base64
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile, zip_longest
 from typing import Any
@@ -38,7 +38,7 @@ def _has_libtpu() -> bool:
 
 
 @contextmanager
-def _environment(**variables: str) -> Iterator[None]:
+def _environment(**variables: str) -> Generator[None]:
     """Environment variables, as far as they are not set, within the context alone."""
     added = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(added)
@@ -49,7 +49,7 @@ def _environment(**variables: str) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def _topology_devices(topology: str) -> list[Any]:
+def _topology_devices(topology: str) -> list[object]:
     """The devices of a described TPU, which need not be there."""
     if not _has_libtpu():
         raise ImportError(
@@ -62,7 +62,7 @@ def _topology_devices(topology: str) -> list[Any]:
         return list(topologies.get_topology_desc(topology, "tpu").devices)
 
 
-def _on_tpu() -> AbstractContextManager[Any]:
+def _on_tpu() -> AbstractContextManager[object]:
     """Lower as for a TPU: JAX (0.12) asks the default device which one it is."""
     context: Any
     if _has_libtpu():
@@ -104,7 +104,7 @@ def tpu_mesh(
     return Mesh(np.array(devices[:count]).reshape(axis_shapes), tuple(axis_names))
 
 
-def _meshes(jaxpr: Any) -> Iterator[Any]:
+def _meshes(jaxpr: object) -> Iterator[Any]:
     """The meshes of the `jax.shard_map` calls in a jaxpr, at any depth."""
     for eqn in compat.equations_of(jaxpr):
         if eqn.primitive.name == "shard_map":
@@ -113,7 +113,7 @@ def _meshes(jaxpr: Any) -> Iterator[Any]:
             yield from _meshes(inner)
 
 
-def _described(args: Any, sharding: Any) -> Any:
+def _described(args: object, sharding: object) -> Any:
     """Arrays by their shapes, placed by `sharding` where they name no place themselves."""
 
     def describe(x: Any) -> jax.ShapeDtypeStruct:
@@ -123,7 +123,9 @@ def _described(args: Any, sharding: Any) -> Any:
     return jax.tree_util.tree_map(describe, args)
 
 
-def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_TOPOLOGY) -> Any:
+def compile_for_tpu(
+    fn: Callable[..., object], *args: object, topology: str = DEFAULT_TOPOLOGY
+) -> Any:
     """Compile a function with the real TPU compiler, on a machine without a TPU.
 
     What it proves: the kernel lowers, and fits the chip (VMEM, semaphores). What it does not: that
@@ -150,7 +152,7 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_
     devices = _topology_devices(topology)
     with jax.default_device(devices[0]):
         meshes = list(_meshes(jax.make_jaxpr(fn)(*_described(args, None)).jaxpr))
-    sharding: Any
+    sharding: object
     if not meshes:
         sharding = SingleDeviceSharding(devices[0])
     elif isinstance(meshes[0], Mesh):
@@ -165,7 +167,7 @@ def compile_for_tpu(fn: Callable[..., Any], *args: Any, topology: str = DEFAULT_
 
 
 def _traced_and_lowered(fn: Callable[..., Any], args: Any) -> tuple[str, str]:
-    def compared(*args: Any) -> Any:  # the name of the outer function is not compared
+    def compared(*args: object) -> Any:  # the name of the outer function is not compared
         return fn(*args)
 
     with _on_tpu(), compat.without_locations():
@@ -194,7 +196,9 @@ def _first_difference(ours: str, raw: str) -> str:
     return "what is not printed: the bytecode of a kernel"
 
 
-def assert_lowers_like(fn: Callable[..., Any], raw_fn: Callable[..., Any], *args: Any) -> None:
+def assert_lowers_like(
+    fn: Callable[..., object], raw_fn: Callable[..., object], *args: object
+) -> None:
     """Assert that two functions trace to the same jaxpr and lower to the same TPU module.
 
     For a kernel moved over to safepallas and the same kernel in raw Pallas: the jaxprs are compared

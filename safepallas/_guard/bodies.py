@@ -27,7 +27,7 @@ from safepallas._semaphores.meshes import core_of, is_core_mesh, mesh_of
 
 def run_scoped(hooks: Hooks, original: Any) -> Any:
     @functools.wraps(original)
-    def guarded(body: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded(body: object, *args: object, **kwargs: object) -> Any:
         if hooks.apply():
             body = _body(hooks, body, original.__name__)
         return original(body, *args, **kwargs)
@@ -39,12 +39,12 @@ def with_scoped(hooks: Hooks, original: Any) -> Any:
     """It allocates by JAX's own `run_scoped`."""
 
     @functools.wraps(original)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         decorator = original(*args, **kwargs)
         if not hooks.apply():
             return decorator
 
-        def named(fn: Any) -> Any:
+        def named(fn: object) -> Any:
             return decorator(_body(hooks, fn, original.__name__))
 
         return named
@@ -58,7 +58,7 @@ def entry(hooks: Hooks, original: Any) -> Any:
     first = next(iter(inspect.signature(original).parameters))  # the body; a mesh for core_map
 
     @functools.wraps(original)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         if not hooks.apply():
             return original(*args, **kwargs)
         _refuse_outputs(name, args, kwargs)
@@ -66,7 +66,7 @@ def entry(hooks: Hooks, original: Any) -> Any:
             mesh = args[0] if args else kwargs.get("mesh")
             decorator = original(*args, **kwargs)
 
-            def audited(fn: Any) -> Any:
+            def audited(fn: object) -> Any:
                 return decorator(_bodies(hooks, name, [fn], [mesh], kwargs)[0])
 
             return audited
@@ -82,7 +82,7 @@ def entry(hooks: Hooks, original: Any) -> Any:
     return guarded
 
 
-def _refuse_outputs(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+def _refuse_outputs(name: str, args: Sequence[object], options: Mapping[str, object]) -> None:
     """Refuse semaphores as outputs of a kernel that an interpreter is to run."""
     out = args[1:2] or [options.get(key) for key in ("out_shape", "out_type")]
     raw_outputs(out, options.get("interpret", False), name)
@@ -90,9 +90,9 @@ def _refuse_outputs(name: str, args: Sequence[Any], options: Mapping[str, Any]) 
 
 def _bodies(
     hooks: Hooks, name: str, fns: Sequence[Any], meshes: Sequence[Any], options: Mapping[str, Any]
-) -> list[Any]:
+) -> list[object]:
     """What Pallas traces for each body, in order: the last answers for all."""
-    guarded: list[Any] = []
+    guarded: list[object] = []
     uses: list[BarrierUse] = []
     scratch = options.get("scratch_shapes") or options.get("scratch_types")
     scratch = scratch or getattr(options.get("grid_spec"), "scratch_shapes", ()) or ()
@@ -142,7 +142,7 @@ def _body(
     fn: Any,
     what: str,
     terms: Terms | None = None,
-    scratch: Any = (),
+    scratch: object = (),
     barrier: BarrierUse | None = None,
 ) -> Any:
     """What Pallas traces in place of `fn`, a kernel or (no terms) the body of a scope."""
@@ -157,7 +157,7 @@ def _body(
     own = annotations.signature_of(fn)
     body = Body(lambda: fn, boundary, terms, own, barrier=barrier, enters=False)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         if not hooks.guards:
             return fn(*args, **kwargs)
         hooks.count(what)

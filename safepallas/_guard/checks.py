@@ -22,7 +22,7 @@ from safepallas._operations.signal_wait import core_number
 from safepallas._semaphores.kinds import DMA, REGULAR
 from safepallas._semaphores.lifetime import describe
 
-Given = Mapping[str, Any]
+Given = Mapping[str, object]
 
 
 def _unconverted(number: Any) -> Any:
@@ -32,9 +32,9 @@ def _unconverted(number: Any) -> Any:
     return number
 
 
-def _check_device(device_id: Any, id_type: Any, op: str, sem: Any) -> None:
+def _check_device(device_id: object, id_type: object, op: str, sem: object) -> None:
     if isinstance(device_id, (tuple, list)):  # raw Pallas takes its leaves
-        ids: Any = tuple(_unconverted(i) for i in jax.tree_util.tree_leaves(device_id))
+        ids: object = tuple(_unconverted(i) for i in jax.tree_util.tree_leaves(device_id))
     elif isinstance(device_id, Mapping):
         ids = {axis: _unconverted(i) for axis, i in device_id.items()}
     else:
@@ -74,8 +74,8 @@ def core_barrier(names: Names, given: Given) -> None:
 
 
 def sync_copy(names: Names, given: Given) -> None:
-    tree: Any
-    other: Any
+    tree: object
+    other: object
     sources, tree = jax.tree_util.tree_flatten(given["src_ref"])
     destinations, other = jax.tree_util.tree_flatten(given["dst_ref"])
     if tree == other:  # else JAX says which part has no partner
@@ -83,7 +83,7 @@ def sync_copy(names: Names, given: Given) -> None:
             check_ends(src, dst, "sync_copy", "a semaphore of its own")
 
 
-def check_start(remote: bool, priority: Any, add: Any, sem: Any) -> None:
+def check_start(remote: bool, priority: object, add: object, sem: object) -> None:
     """Refuse options that mean nothing, as the start of our copies does."""
     priorities = RemoteCopy._priorities if remote else LocalCopy._priorities
     op = f"start of a {'remote' if remote else 'local'} copy"
@@ -94,7 +94,7 @@ def check_start(remote: bool, priority: Any, add: Any, sem: Any) -> None:
         raise operation_errors.copy_option(op, "add", "True or False", describe(add), str(sem))
 
 
-def check_wait(sem: Any) -> None:
+def check_wait(sem: object) -> None:
     """Refuse to wait for the bytes of a copy that counts."""
     if kind_in(sem) is REGULAR:
         raise semaphore_errors.wrong_kind("wait", "sem", DMA.handle, str(sem), REGULAR.fix)
@@ -105,7 +105,7 @@ def is_remote(given: Given) -> bool:
     return "device_id" in given and (given["device_id"], given["send_sem"]) != (None, None)
 
 
-def copy(names: Names, op: str, given: Given) -> list[Any]:
+def copy(names: Names, op: str, given: Given) -> list[object]:
     """Check a copy that is made, or made and started.
 
     Returns:

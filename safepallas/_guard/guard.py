@@ -42,7 +42,7 @@ _SCOPES = {
 NAMES = (*_OPERATIONS, *_COPIES, *_ENTRIES, *_SCOPES)
 
 
-def _hooked(hooks: Hooks, name: str, original: Any) -> Any:
+def _hooked(hooks: Hooks, name: str, original: object) -> Any:
     if name in _OPERATIONS:
         return _guard_hooks.operation(hooks, original, _OPERATIONS[name])
     if name in _COPIES:
@@ -55,7 +55,7 @@ def _hooked(hooks: Hooks, name: str, original: Any) -> Any:
 class _Swap:
     """Functions to be replaced and what replaces them, by the identity of the first."""
 
-    def __init__(self, pairs: list[tuple[Any, Any]]) -> None:
+    def __init__(self, pairs: list[tuple[object, object]]) -> None:
         self._by_id = {id(old): (old, new) for old, new in pairs}
 
     def everywhere(self) -> None:
@@ -82,8 +82,8 @@ class _Installed:
     def __init__(self, hooks: Hooks) -> None:
         self.hooks = hooks
         self._aliases: list[tuple[ModuleType, str]] = []  # names that modules make up when asked
-        self._set: list[tuple[ModuleType, str, Any]] = []
-        pairs: dict[int, tuple[Any, Any]] = {}
+        self._set: list[tuple[ModuleType, str, object]] = []
+        pairs: dict[int, tuple[object, object]] = {}
         for module in (pl, pltpu):
             for name in NAMES:
                 original = _lookup(module, name)
@@ -95,7 +95,7 @@ class _Installed:
                     self._aliases.append((module, name))
                 self._set.append((module, name, original))
         self._pairs = list(pairs.values())
-        replacements: Mapping[int, Any] = {i: new for i, (_, new) in pairs.items()}
+        replacements: Mapping[int, object] = {i: new for i, (_, new) in pairs.items()}
         for module, name, original in self._set:
             setattr(module, name, replacements[id(original)])
         _Swap(self._pairs).everywhere()

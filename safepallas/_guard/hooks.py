@@ -86,7 +86,7 @@ def operation(hooks: Hooks, original: Any, check: Callable[..., None]) -> Any:
     arguments = _arguments_of(original)
 
     @functools.wraps(original)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         given = arguments(args, kwargs) if hooks.apply() else None
         if given is not None:
             check(hooks.names, given)
@@ -101,7 +101,7 @@ def copy(hooks: Hooks, original: Any) -> Any:
     arguments, name = _arguments_of(original), original.__name__
 
     @functools.wraps(original)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         given = arguments(args, kwargs) if hooks.apply() else None
         if given is None:
             return original(*args, **kwargs)
@@ -121,7 +121,7 @@ def barrier(hooks: Hooks, original: Any) -> Any:
     scope = Scope(lambda: "the kernel")
 
     @functools.wraps(original)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: object, **kwargs: object) -> Any:
         ref = original(*args, **kwargs)
         if hooks.apply():
             hooks.names.learn(ref, "barrier", lambda: "pltpu.get_barrier_semaphore()", scope)
@@ -131,13 +131,13 @@ def barrier(hooks: Hooks, original: Any) -> Any:
     return guarded
 
 
-def _watch(raw: Any, hooks: Hooks, sems: list[Any], remote: bool) -> Any:
+def _watch(raw: object, hooks: Hooks, sems: list[object], remote: bool) -> Any:
     """A copy of raw Pallas, whose methods check from now on before it is started or waited for."""
     is_inside = False  # one method calls another
 
-    def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(name: str, method: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(method)
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def checked(*args: object, **kwargs: object) -> Any:
             nonlocal is_inside
             if is_inside:
                 return method(*args, **kwargs)
@@ -157,7 +157,13 @@ def _watch(raw: Any, hooks: Hooks, sems: list[Any], remote: bool) -> Any:
 
 
 def _check_use(
-    hooks: Hooks, sems: list[Any], remote: bool, name: str, priority: Any = 0, *, add: Any = False
+    hooks: Hooks,
+    sems: list[object],
+    remote: bool,
+    name: str,
+    priority: object = 0,
+    *,
+    add: object = False,
 ) -> None:
     """What is checked before the method of that name: `start`, with its arguments, or a wait."""
     for sem in sems:

@@ -32,7 +32,7 @@ from safepallas._semaphores.lifetime import (
 
 
 class _Known(NamedTuple):
-    ref: weakref.ref[Any]  # an id may be used again, and JAX looks for what keeps its tracers
+    ref: weakref.ref[object]  # an id may be used again, and JAX looks for what keeps its tracers
     origin: Origin
     scope: Scope
 
@@ -55,7 +55,7 @@ class Names(threading.local):
         finally:
             self._kernels.pop()
 
-    def learn(self, arg: Any, name: str, source: Callable[[], str], scope: Scope) -> None:
+    def learn(self, arg: object, name: str, source: Callable[[], str], scope: Scope) -> None:
         """Remember what `arg` is called: a ref, or a tree of them."""
         for path, leaf in jax.tree_util.tree_leaves_with_path(arg):
             ref_type = compat.ref_type(leaf)
@@ -66,14 +66,14 @@ class Names(threading.local):
                 origin = Origin(name + jax.tree_util.keystr(path), source())
                 self._kernels[-1][id(base)] = _Known(weakref.ref(base), origin, scope)
 
-    def _find(self, base: Any) -> _Known | None:
+    def _find(self, base: object) -> _Known | None:
         for names in reversed(self._kernels):
             known: _Known | None = names.get(id(base))
             if known is not None and known.ref() is base:
                 return known
         return None
 
-    def handle(self, ref: Any, op: str, arg: str) -> Any:
+    def handle(self, ref: object, op: str, arg: str) -> Any:
         """A handle on a raw ref that is a semaphore, whatever its kind and shape, after checks.
 
         Raises:
@@ -135,7 +135,7 @@ def _class_name(handle: str, shape: tuple[Any, ...]) -> str:
     return f"SemaphoreArray[{handle}] of shape {shape}" if shape else handle
 
 
-def _checked(array: str, axis: int, index: Any, size: Any) -> Any:
+def _checked(array: str, axis: int, index: object, size: object) -> Any:
     """How messages show one index of a raw view, which JAX has not checked."""
     if isinstance(index, pl.Slice):
         stop = index.start + index.size if _are_ints(index.start, index.size) else "?"
@@ -153,5 +153,5 @@ def _checked(array: str, axis: int, index: Any, size: Any) -> Any:
     return int(number)
 
 
-def _are_ints(*numbers: Any) -> bool:
+def _are_ints(*numbers: object) -> bool:
     return all(isinstance(number, int) for number in numbers)

@@ -50,7 +50,7 @@ NAMES_MUST_DIFFER = not hasattr(pltpu, "TensorCoreMesh")
 BUFFERED_REF: type = _BufferedRefBase
 
 
-def _sorts(keys: dict[Any, Any]) -> bool:
+def _sorts(keys: dict[object, object]) -> bool:
     try:
         jax.tree_util.tree_structure(keys)
     except ValueError:
@@ -93,14 +93,14 @@ def ref_type(x: Any) -> RefType | None:
     return RefType(aval.shape, aval.dtype)
 
 
-def is_in_smem(ref: Any) -> bool:
+def is_in_smem(ref: object) -> bool:
     """Whether a ref, or a view of one, lies in scalar memory."""
     space = getattr(getattr(ref, "aval", None), "memory_space", None)
     # Memory of the cores of a mesh (``pltpu.SMEM @ mesh``) names the space within.
     return getattr(space, "memory_space", space) is pltpu.SMEM
 
 
-def is_traced_int32(x: Any) -> bool:
+def is_traced_int32(x: object) -> bool:
     """Whether `x` is a traced int32 scalar: what most indices and ids are."""
     aval = getattr(x, "aval", None)
     return (
@@ -111,18 +111,18 @@ def is_traced_int32(x: Any) -> bool:
     )
 
 
-def is_tracer(x: Any) -> bool:
+def is_tracer(x: object) -> bool:
     return isinstance(x, _Tracer)
 
 
-def axis_sizes() -> dict[Any, int]:
+def axis_sizes() -> dict[object, int]:
     """Every axis name bound here (mesh axes, core axes, named grid axes) and its size."""
     sizes = mesh_axes()
     sizes.update({k: v for k, v in _trace_ctx.axis_env.axis_sizes.items() if k is not None})
     return sizes
 
 
-def mesh_axes() -> dict[Any, int]:
+def mesh_axes() -> dict[object, int]:
     """The axes of the device mesh, in order: what a tuple of device coordinates refers to."""
     return dict(jax.sharding.get_abstract_mesh().shape)
 
@@ -133,7 +133,7 @@ def bound_mesh_axes() -> dict[Any, int]:
     return {axis: size for axis, size in mesh_axes().items() if axis in bound}
 
 
-def core_axes() -> dict[Any, int]:
+def core_axes() -> dict[object, int]:
     """The axes bound here that are none of the device mesh: those of core meshes."""
     mesh = mesh_axes()
     return {axis: size for axis, size in axis_sizes().items() if axis not in mesh}
@@ -162,18 +162,18 @@ def most_cores() -> int | None:
 KEYS_MUST_BE_ALIKE = not _sorts({"x": 0, ("x",): 0})
 
 
-def as_int32(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+def as_int32(indices: tuple[object, ...]) -> tuple[object, ...]:
     """Checked indices as Pallas takes them: under x64 it would make int64 of an int."""
     if not x64_enabled():
         return indices
     return tuple([np.int32(i) if type(i) is int else i for i in indices])
 
 
-def is_live(ref: Any) -> bool:
+def is_live(ref: object) -> bool:
     """Whether a ref, or a view of one, belongs to a trace that is still running."""
     base = ref.ref if type(ref) is _TransformedRef else ref
     own = getattr(base, "_trace", None)
-    trace: Any = _trace_ctx.trace
+    trace: object = _trace_ctx.trace
     while trace is not None:
         if trace is own:
             return True
@@ -194,17 +194,17 @@ def base_of(ref: Any) -> Any:
     return taken_apart(ref)[0]
 
 
-def is_indexing(step: Any) -> bool:
+def is_indexing(step: object) -> bool:
     """Whether a step of a view indexes it."""
     return type(step) is _NDIndexer
 
 
-def has_ended(base: Any) -> bool:
+def has_ended(base: object) -> bool:
     """Whether the trace of a ref is over. A ref from outside all traces has none."""
     return getattr(base, "_trace", None) is not None and not is_live(base)
 
 
-def indexing_of(view: Any) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+def indexing_of(view: object) -> list[tuple[tuple[object, ...], tuple[object, ...]]]:
     """How a view was indexed, step by step: a shape and an index for each of its dimensions.
 
     Raw Pallas makes arrays of all indices but slices; `static_value` knows their numbers.
@@ -212,7 +212,7 @@ def indexing_of(view: Any) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     return [(step.shape, step.indices) for step in taken_apart(view)[1] if is_indexing(step)]
 
 
-def static_value(x: Any) -> Any:
+def static_value(x: object) -> Any:
     """The number that an index is, also where a trace holds it as a constant; else None."""
     if isinstance(x, _Tracer):
         val = getattr(x, "val", None)  # of a tracer to a jaxpr: its variable, or its constant
@@ -226,10 +226,11 @@ def current_trace() -> Any:
 
 
 def x64_enabled() -> bool:
-    return bool(jax.config.jax_enable_x64)
+    config: Any = jax.config  # 0.10.2 does not declare its options
+    return bool(config.jax_enable_x64)
 
 
-def interprets_as_tpu(interpret: Any) -> bool:
+def interprets_as_tpu(interpret: object) -> bool:
     """Whether a call would run under ``pltpu.InterpretParams``, given its `interpret` argument."""
     forced = _forced_interpreter.value
     return isinstance(forced or interpret, pltpu.InterpretParams)
@@ -275,12 +276,12 @@ def is_ref_type(aval: Any) -> bool:
     return isinstance(aval, _AbstractRef)
 
 
-def is_literal(var: Any) -> bool:
+def is_literal(var: object) -> bool:
     """Whether an operand of an equation is a number, and no variable."""
     return isinstance(var, _core.Literal)
 
 
-def is_dynamic(size: Any) -> bool:
+def is_dynamic(size: object) -> bool:
     """Whether the size of a grid's dimension is an operand of the call."""
     return not isinstance(size, (int, np.integer))
 
@@ -301,7 +302,7 @@ def this_line() -> Any:
     return _source_info.current().traceback
 
 
-def at_line(traceback: Any) -> AbstractContextManager[Any]:
+def at_line(traceback: object) -> AbstractContextManager[object]:
     """Trace as if on that line. JAX forgets, in the body of a scope, who opened the scope."""
     context: Any = _source_info.user_context(traceback)
     return context  # type: ignore[no-any-return]

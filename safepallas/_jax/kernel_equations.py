@@ -8,7 +8,7 @@ of primitives end here; `safepallas._kernels.audit` judges.
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jax.experimental.pallas import tpu as pltpu
@@ -48,7 +48,7 @@ class Facts:
     barrier_is_tagged: bool = False  # it names the semaphore itself (JAX 0.12)
     by_hand: JaxprEqn | None = None  # gets it, and not for a ring barrier
     # By the axes of the devices that it signals, a signal of each ring barrier.
-    rings: dict[frozenset[Any], JaxprEqn] = dataclasses.field(default_factory=dict)
+    rings: dict[frozenset[object], JaxprEqn] = dataclasses.field(default_factory=dict)
     read: JaxprEqn | None = None  # reads a semaphore
     special_copy: SpecialCopy | None = None
     foreign: JaxprEqn | None = None  # waits, reads or copies with semaphores of other cores only
@@ -66,12 +66,12 @@ def facts_so_far(*, special_copies: bool, core: CoreType | None) -> Facts:
     return reader.facts
 
 
-def count_semaphores(types: Iterable[tuple[tuple[int, ...], Any]]) -> int:
+def count_semaphores(types: Iterable[tuple[tuple[int, ...], object]]) -> int:
     """How many semaphores refs of these shapes and dtypes hold."""
     return sum(math.prod(shape) for shape, dtype in types if dtype in _SEMAPHORES)
 
 
-def core_named_by(ref: Any) -> CoreType | None:
+def core_named_by(ref: object) -> CoreType | None:
     """The type of the cores that a ref or a request says it lies on (``SEMAPHORE @ mesh``)."""
     mesh = getattr(getattr(ref, "memory_space", None), "mesh", None)
     return None if mesh is None else CoreType(mesh.core_type.name)
@@ -146,7 +146,7 @@ def _is_foreign(equation: JaxprEqn, core: CoreType) -> bool:
     return bool(semaphores) and all(core_named_by(ref) not in (None, core) for ref in semaphores)
 
 
-def _allocated_by(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], Any]]:
+def _allocated_by(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], object]]:
     """Shapes and dtypes of the refs that a ``run_scoped`` body receives."""
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     return [(ref.shape, ref.dtype) for ref in compat.types_of(inner)]

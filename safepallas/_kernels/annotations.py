@@ -26,7 +26,7 @@ _NOT_POSITIONAL = (
 )
 
 
-def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
+def signature_of(fn: Callable[..., object]) -> inspect.Signature | None:
     """The signature, also of a partial; None where Python knows none."""
     try:
         return inspect.signature(fn)
@@ -34,20 +34,20 @@ def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def short_name(fn: Callable[..., Any]) -> str:
+def short_name(fn: Callable[..., object]) -> str:
     """``'kernel'``."""
     inner = _underlying(fn)
     return repr(getattr(inner, "__name__", type(inner).__name__))
 
 
-def name_of(fn: Callable[..., Any]) -> str:
+def name_of(fn: Callable[..., object]) -> str:
     """``'kernel' (file.py:12)``: how messages name a kernel."""
     code = getattr(_underlying(fn), "__code__", None)
     name = short_name(fn)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
-def below_partials(fn: Any) -> Any:
+def below_partials(fn: object) -> Any:
     """What a partial, or a partial of partials, calls in the end."""
     while isinstance(fn, functools.partial):
         fn = fn.func
@@ -147,7 +147,7 @@ def _container_agrees(value: Any, expected: Any, origin: Any, args: tuple[Any, .
     return True
 
 
-def _array_agrees(value: SemaphoreArray[Any, Any], handle: Any, shape: Any) -> bool:
+def _array_agrees(value: SemaphoreArray[Any, Any], handle: object, shape: object) -> bool:
     rank = typing.get_args(_plain(shape))
     if rank and Ellipsis not in rank and len(rank) != len(value.shape):
         return False
@@ -157,7 +157,7 @@ def _array_agrees(value: SemaphoreArray[Any, Any], handle: Any, shape: Any) -> b
     return value._cls in handles or not all(h in known for h in handles)
 
 
-def _shown(annotation: Any) -> str:
+def _shown(annotation: object) -> str:
     if isinstance(annotation, str):
         return annotation
     if isinstance(annotation, type) and not typing.get_args(annotation):
@@ -175,7 +175,7 @@ class Parameter(NamedTuple):
     """What a body calls one of its arguments, and what it takes there."""
 
     name: str
-    annotation: Any
+    annotation: object
 
 
 def parameters_of(signature: inspect.Signature | None, count: int) -> list[Parameter]:
@@ -208,11 +208,11 @@ def _keyword(signature: inspect.Signature, name: str) -> Parameter:
 
 def check(
     scope: Scope,
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     signature: inspect.Signature | None,
     parameters: list[Parameter],
-    args: list[Any],
-    kwargs: Mapping[str, Any],
+    args: list[object],
+    kwargs: Mapping[str, object],
 ) -> None:
     """Refuse what disagrees with the annotations of `fn`, the body of `scope`.
 

@@ -102,7 +102,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
     _semaphores: type[G]
     _layout: Layout  # of the semaphores
     _leaves: list[Any]  # shapes and dtypes of the outputs
-    _tree: Any  # their form
+    _tree: object  # their form
     _params: Any  # the compiler's, of the start kernel
     _interpret: Any
     _made: dict[int, _Calls]  # by the number of inputs; JAX keeps the traces of each
@@ -142,7 +142,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
             in_flight._semaphores = results[len(self._leaves) :]
         return in_flight
 
-    def done(self, in_flight: InFlight[G], *, after: Any = ()) -> Any:
+    def done(self, in_flight: InFlight[G], *, after: object = ()) -> Any:
         """Run the done kernel, which waits for what the start kernel has started.
 
         Args:
@@ -176,10 +176,10 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
             self._made[inputs] = _Calls(self._make_start(inputs), self._make_done(inputs))
         return self._made[inputs]
 
-    def _body(self, kernel: Callable[..., None], params: Any) -> Callable[..., Any]:
+    def _body(self, kernel: Callable[..., None], params: object) -> Callable[..., Any]:
         return bodies.kernel_body(kernel, self._layout, terms_of(params, False))
 
-    def _make_start(self, inputs: int) -> Callable[..., Any]:
+    def _make_start(self, inputs: int) -> Callable[..., object]:
         places = [pltpu.HBM(leaf.shape, leaf.dtype) for leaf in self._leaves]
         semaphores = self._layout.raw
         return pl.pallas_call(
@@ -190,7 +190,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
             compiler_params=self._params,
         )
 
-    def _make_done(self, inputs: int) -> Callable[..., Any]:
+    def _make_done(self, inputs: int) -> Callable[..., object]:
         """Its outputs are the buffers that the start kernel has begun to fill."""
         outputs = len(self._leaves)
         # The barrier at the entry is the start kernel's, and the id is for the barrier.
@@ -204,10 +204,10 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
             compiler_params=params,
         )
 
-    def _run_as_one(self, inputs: tuple[Any, ...]) -> Any:
+    def _run_as_one(self, inputs: tuple[object, ...]) -> Any:
         """Both as one kernel: no interpreter carries a semaphore out of one."""
 
-        def both(*args: Any) -> None:
+        def both(*args: object) -> None:
             for kernel in (self._start, self._done):
                 own = annotations.signature_of(kernel)
                 parameters = annotations.parameters_of(own, len(args))
@@ -229,7 +229,7 @@ class AsyncCall(NoPublicConstructor, Generic[G]):
 def _with_begun(body: Callable[..., Any], inputs: int, outputs: int) -> Callable[..., Any]:
     """`body` for a call that also takes, after its inputs, the buffers that its outputs alias."""
 
-    def done(*args: Any) -> Any:
+    def done(*args: object) -> Any:
         begun_to = inputs + outputs
         return body(*args[:inputs], *args[-outputs:], *args[begun_to:-outputs])
 
@@ -245,13 +245,13 @@ def _with_begun(body: Callable[..., Any], inputs: int, outputs: int) -> Callable
 
 
 def make_call(
-    semaphores: Any,
+    semaphores: object,
     start: Callable[..., None],
     done: Callable[..., None],
-    out_shape: Any,
+    out_shape: object,
     *,
     compiler_params: Any,
-    interpret: Any,
+    interpret: object,
 ) -> Any:
     """See `_signatures.pallas_call_async`."""
     if not (isinstance(semaphores, type) and issubclass(semaphores, Scratch)):

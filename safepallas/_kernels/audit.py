@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jax.experimental.pallas import tpu as pltpu
 
@@ -41,18 +41,18 @@ class BarrierUse:
 class Terms(NamedTuple):
     """What a call promises about its kernel, as far as the audit goes."""
 
-    collective_id: Any = None
+    collective_id: object = None
     barrier_optional: bool = False  # a collective_id is fine without a barrier
     id_optional: bool = False  # a barrier is fine without a collective_id
     interpreted: bool = False  # under pltpu.InterpretParams
     side_effects: bool = False  # XLA keeps the call, whoever uses its results
-    grid_axes: tuple[Any, ...] = ()  # the names of its grid's axes, where they have any
+    grid_axes: tuple[object, ...] = ()  # the names of its grid's axes, where they have any
     core: CoreType = CoreType.TENSOR_CORE
     one_of_several: bool = False  # bodies of one call
     others: tuple[BarrierUse, ...] = ()  # of the bodies traced before the last of several
 
 
-def terms_of(compiler_params: Any, interpret: Any) -> Terms:
+def terms_of(compiler_params: object, interpret: object) -> Terms:
     """The terms of a call, from its arguments and JAX's settings of now."""
     assigned, interpreted = compat.ids_are_assigned(), compat.interprets_as_tpu(interpret)
     if compiler_params is None:

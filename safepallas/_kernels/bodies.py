@@ -17,21 +17,21 @@ from safepallas._semaphores.lifetime import Named, Scope, enter_kernel, kernel_s
 class Received(NamedTuple):
     """What a body is called with, and what of it are inputs and outputs of its kernel."""
 
-    args: list[Any]
-    kwargs: dict[str, Any]
-    outer: list[tuple[str, Any]]  # with the names of their parameters
+    args: list[object]
+    kwargs: dict[str, object]
+    outer: list[tuple[str, object]]  # with the names of their parameters
 
 
 class Boundary(Protocol):
     """How what Pallas passes becomes what a body receives: handles, or raw refs as they are."""
 
     def receive(
-        self, scope: Scope, own: inspect.Signature | None, args: tuple[Any, ...], kwargs: Any
+        self, scope: Scope, own: inspect.Signature | None, args: tuple[object, ...], kwargs: object
     ) -> Received:
         """Checked; `own` is the signature of the body."""
         ...
 
-    def semaphores(self, value: Any) -> list[str]:
+    def semaphores(self, value: object) -> list[str]:
         """What messages call the semaphores in an argument."""
         ...
 
@@ -43,7 +43,7 @@ class Boundary(Protocol):
 class _Handles(NamedTuple):
     """The boundary of safepallas: semaphores arrive as handles."""
 
-    fn: Callable[[], Callable[..., Any]]
+    fn: Callable[[], Callable[..., object]]
     layout: Layout
 
     def receive(
@@ -117,10 +117,10 @@ class Body:
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        wrapped: Callable[..., Any] = annotations.below_partials(self._fn())
+        wrapped: Callable[..., object] = annotations.below_partials(self._fn())
         return wrapped
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         fn, terms = self._fn(), self._terms
         what = "run_scoped" if terms is None else "kernel"
         scope = Scope(lambda: f"{what} {annotations.name_of(fn)}", terms.grid_axes if terms else ())
@@ -145,8 +145,8 @@ class Body:
 
 
 def _body(
-    fn: Callable[..., Any],
-    held: Callable[[], Callable[..., Any]],
+    fn: Callable[..., object],
+    held: Callable[[], Callable[..., object]],
     layout: Layout,
     terms: Terms | None,
 ) -> Body:
@@ -155,7 +155,7 @@ def _body(
     return Body(held, _Handles(held, layout), terms, own, signature=signature)
 
 
-def body_of(fn: Callable[..., Any], layout: Layout, terms: Terms | None = None) -> Body:
+def body_of(fn: Callable[..., object], layout: Layout, terms: Terms | None = None) -> Body:
     """What Pallas traces in place of `fn`, the body of a scope or (with terms) a kernel."""
     return _body(fn, lambda: fn, layout, terms)
 
@@ -163,10 +163,10 @@ def body_of(fn: Callable[..., Any], layout: Layout, terms: Terms | None = None) 
 _LIMIT = 64  # for a kernel called with ever new requests; JAX keeps a trace by each body
 
 # The bodies made for a kernel, while it lives. They hold it weakly: else it would live for ever.
-_bodies: weakref.WeakKeyDictionary[Any, dict[Hashable, Body]] = weakref.WeakKeyDictionary()
+_bodies: weakref.WeakKeyDictionary[object, dict[Hashable, Body]] = weakref.WeakKeyDictionary()
 
 
-def _has_bodies(fn: Callable[..., Any]) -> bool:
+def _has_bodies(fn: Callable[..., object]) -> bool:
     """Whether bodies are kept for `fn`: it can be held weakly, and is equal to itself alone."""
     cls: Any = type(fn)
     return cls.__eq__ is object.__eq__ and cls.__weakrefoffset__ != 0
@@ -197,11 +197,11 @@ def kernel_body(fn: Callable[..., Any], layout: Layout, terms: Terms) -> Body:
     return by_terms[key]
 
 
-def holding(kernel: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def holding(kernel: object, call: Callable[..., object]) -> Callable[..., object]:
     """A call of raw Pallas that keeps alive the kernel, or the kernels, of its `kernel_body`."""
 
     @functools.wraps(call)
-    def held(*args: Any, **kwargs: Any) -> Any:
+    def held(*args: object, **kwargs: object) -> Any:
         _ = kernel  # what a function mentions it keeps alive
         return call(*args, **kwargs)
 

@@ -21,7 +21,9 @@ from safepallas._semaphores.scratch import Scratch, fill
 from safepallas._semaphores.specs import Spec
 
 
-def as_handle(ref: Any, ref_type: compat.RefType, name: str, source: Any, scope: Scope) -> Any:
+def as_handle(
+    ref: object, ref_type: compat.RefType, name: str, source: object, scope: Scope
+) -> Any:
     """The handle or array for a semaphore ref; every other ref as it is."""
     kind = kind_of(ref_type.dtype)
     if kind is None:
@@ -37,19 +39,19 @@ def as_handle(ref: Any, ref_type: compat.RefType, name: str, source: Any, scope:
     return make_array(cls, ref, ref_type.shape, origin, scope)
 
 
-def _is_jax_s(arg: Any) -> bool:
+def _is_jax_s(arg: object) -> bool:
     """Whether `arg` belongs to `emit_pipeline`, which takes its own semaphores as raw refs."""
     return isinstance(arg, compat.BUFFERED_REF)
 
 
-def _received(arg: Any, name: str, request: Any, scope: Scope) -> Any:
+def _received(arg: object, name: str, request: object, scope: Scope) -> Any:
     """An argument with a handle for every semaphore in it. `request` is a tree of its shape."""
     ref_type = compat.ref_type(arg)
     if ref_type is not None:
         return as_handle(arg, ref_type, name, request, scope)
     leaves, treedef = jax.tree_util.tree_flatten_with_path(arg, is_leaf=_is_jax_s)
     requests = jax.tree_util.tree_leaves(request, is_leaf=_is_jax_s) or [None] * len(leaves)
-    handles: list[Any] = []
+    handles: list[object] = []
     for (path, leaf), part in zip(leaves, requests, strict=True):
         ref_type = compat.ref_type(leaf)
         if ref_type is not None:
@@ -59,7 +61,7 @@ def _received(arg: Any, name: str, request: Any, scope: Scope) -> Any:
     return jax.tree_util.tree_unflatten(treedef, handles)
 
 
-def raw_request(leaf: Any) -> Any:
+def raw_request(leaf: object) -> Any:
     """What raw Pallas allocates for one request."""
     if isinstance(leaf, Spec):
         return leaf._raw
@@ -78,7 +80,7 @@ class Layout:
 
     __slots__ = ("by_keyword", "folded", "last", "plain", "raw", "scratch")
 
-    def __init__(self, requests: Any, *, positions_only: bool = False) -> None:
+    def __init__(self, requests: object, *, positions_only: bool = False) -> None:
         self.scratch: type[Scratch] | None = None
         self.folded: tuple[str, ...] = ()  # names of what arrives in the last positions
         self.last: tuple[Any, ...] = ()  # requests for the last positions
@@ -164,7 +166,7 @@ class Layout:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         scope: Scope,
-    ) -> tuple[list[Any], dict[str, Any]]:
+    ) -> tuple[list[object], dict[str, object]]:
         """What the body receives for what Pallas passed; its own `parameters` give the names."""
         first = len(args) - len(self.last)
         handles = [

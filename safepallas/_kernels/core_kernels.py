@@ -22,7 +22,7 @@ from safepallas._semaphores.meshes import FIX, core_of, is_core_mesh, mesh_of
 _SHARED = (pltpu.MemorySpace.HBM, pltpu.MemorySpace.VMEM_SHARED)
 
 
-def _several(things: Any) -> bool:
+def _several(things: object) -> bool:
     return isinstance(things, Sequence) and not isinstance(things, str)
 
 
@@ -43,7 +43,11 @@ def _pairs(body: Any, mesh: Any) -> list[tuple[Callable[..., Any], Any]]:
 
 
 def _refuse_several(
-    bodies: Sequence[Any], meshes: Sequence[Any], layout: Layout, name: str | None, interpret: Any
+    bodies: Sequence[Any],
+    meshes: Sequence[Any],
+    layout: Layout,
+    name: str | None,
+    interpret: object,
 ) -> None:
     """Refuse what JAX cannot run as several bodies of one kernel."""
     if interpret or compat.interprets_as_tpu(interpret):
@@ -80,13 +84,13 @@ def _bodies(
 
 
 def kernel(
-    body: Any,
-    out_type: Any,
+    body: object,
+    out_type: object,
     *,
     mesh: Any,
     scratch_types: Any,
-    compiler_params: Any,
-    interpret: Any,
+    compiler_params: object,
+    interpret: object,
     **options: Any,
 ) -> Callable[..., Any]:
     """See `overloads.kernel`."""

@@ -362,7 +362,7 @@ if TYPE_CHECKING:
     @overload
     def kernel(body: Sequence[Callable[..., None]], out_type: Any = (), *, scratch_types: Container = (), mesh: Sequence[CoreMesh], **options: Unpack[KernelOptions]) -> Callable[..., Any]: ...
     @overload
-    def kernel(*, out_type: Any = (), scratch_types: Asked = ..., mesh: CoreMesh, **options: Unpack[KernelOptions]) -> KernelDecorator[Asked]: ...
+    def kernel(*, out_type: Any = (), scratch_types: Asked = ..., mesh: CoreMesh, **options: Unpack[KernelOptions]) -> KernelDecorator[Asked]: ...  # pyright: ignore[reportInvalidTypeVarUse]
 # end of kernel
 def kernel(
     body: Any = None, out_type: Any = (), *, mesh: Any, scratch_types: Any = (),

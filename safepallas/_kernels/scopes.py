@@ -40,13 +40,13 @@ def _with_scratch(grid_spec: Any, scratch: Any) -> Any:
     return grid_spec
 
 
-def _raw_out(leaf: Any) -> Any:
+def _raw_out(leaf: object) -> Any:
     if not isinstance(leaf, Spec):
         return leaf
     return leaf._raw if leaf._kind is None else leaf._kind.raw(leaf._shape)
 
 
-def raw_outputs(out: Any, interpret: Any, op: str) -> Any:
+def raw_outputs(out: object, interpret: object, op: str) -> Any:
     """The outputs of a call as raw Pallas takes them."""
     raw = jax.tree_util.tree_map(_raw_out, out)
     if interpret or compat.interprets_as_tpu(interpret):
@@ -57,7 +57,7 @@ def raw_outputs(out: Any, interpret: Any, op: str) -> Any:
     return raw
 
 
-def _names_in(grid: Any) -> tuple[Any, ...]:
+def _names_in(grid: object) -> tuple[object, ...]:
     """The names of the axes of a grid, ``((name, size), size, ...)``."""
     sizes = grid if isinstance(grid, (tuple, list)) else ()
     return tuple(size[0] for size in sizes if isinstance(size, tuple))
@@ -65,9 +65,9 @@ def _names_in(grid: Any) -> tuple[Any, ...]:
 
 def pallas_call(
     kernel: Callable[..., None],
-    out_shape: Any,
+    out_shape: object,
     *,
-    scratch_shapes: Any,
+    scratch_shapes: object,
     grid_spec: Any,
     compiler_params: Any,
     interpret: Any,
@@ -103,7 +103,7 @@ def _refuse_cores(layout: Layout) -> None:
             raise semaphore_errors.spec(what, describe(request), fix)
 
 
-def run_scoped(body: Callable[..., Any], *specs: Any, collective_axes: Any) -> Any:
+def run_scoped(body: Callable[..., object], *specs: object, collective_axes: object) -> Any:
     """See `overloads.run_scoped`."""
     alone = len(specs) == 1 and isinstance(specs[0], type)
     layout = Layout(specs[0] if alone else specs)
@@ -112,12 +112,12 @@ def run_scoped(body: Callable[..., Any], *specs: Any, collective_axes: Any) -> A
 
 
 def with_scoped(
-    *specs: Any, collective_axes: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    *specs: object, collective_axes: object
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """See `overloads.with_scoped`."""
 
-    def decorator(fn: Callable[..., Any]) -> Callable[..., Any]:
-        def inner(*args: Any, **kwargs: Any) -> Any:
+    def decorator(fn: Callable[..., object]) -> Callable[..., object]:
+        def inner(*args: object, **kwargs: object) -> Any:
             body = functools.partial(fn, *args, **kwargs)
             return run_scoped(body, *specs, collective_axes=collective_axes)
 
@@ -126,7 +126,7 @@ def with_scoped(
     return decorator
 
 
-def adopt(ref: Any, spec: Spec[T]) -> T:
+def adopt(ref: object, spec: Spec[T]) -> T:
     """Turn a raw Pallas ref into what `spec` yields, after checking that it is that.
 
     The way in from raw Pallas: refs from ``pl.run_scoped``, from a class of JAX's that allocates

@@ -110,7 +110,7 @@ class _Ring(NamedTuple):
         return [{key: jax.lax.rem(here + np.int32(step), size)} for step in steps]
 
 
-def _ring(op: str, arg: str, axes: tuple[Any, ...], given: Any, expected: str) -> _Ring:
+def _ring(op: str, arg: str, axes: tuple[object, ...], given: object, expected: str) -> _Ring:
     """The ring over some axes, after all checks."""
     for axis in axes:
         if not isinstance(axis, str):

@@ -15,7 +15,7 @@ from safepallas._semaphores.lifetime import describe, short_type
 from safepallas._semaphores.specs import Ref
 
 
-def _data_type(ref: Any, op: str, arg: str) -> compat.RefType:
+def _data_type(ref: object, op: str, arg: str) -> compat.RefType:
     """The type of an end of a copy; refused where it is not a ref to data."""
     ref_type = compat.ref_type(ref)
     if ref_type is None or kind_of(ref_type.dtype) is not None:
@@ -23,7 +23,7 @@ def _data_type(ref: Any, op: str, arg: str) -> compat.RefType:
     return ref_type
 
 
-def check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
+def check_ends(src: object, dst: object, op: str, sem: object) -> None:
     """Refuse ends that are not refs to the same number of the same elements."""
     a, b = compat.ref_type(src), compat.ref_type(dst)
     if a is None or b is None or a.dtype != b.dtype or kind_of(a.dtype) is not None:
@@ -40,7 +40,7 @@ def check_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
         raise operation_errors.copy_mismatch(op, ours, theirs, what, str(sem))
 
 
-def _vet_dma(sem: Any, op: str, arg: str) -> None:
+def _vet_dma(sem: object, op: str, arg: str) -> None:
     if not (type(sem) is DmaSemaphore and sem._scope.alive and sem._vetted):
         vet(sem, op, arg)
 
@@ -360,7 +360,7 @@ def wait_bytes(sem: DmaSemaphore, like: Ref) -> None:
     raw.wait()
 
 
-def check_counting_ends(src: Any, dst: Any, op: str, sem: Any) -> None:
+def check_counting_ends(src: object, dst: object, op: str, sem: object) -> None:
     """Refuse ends that do not match, or that lie where copies cannot count."""
     check_ends(src, dst, op, sem)
     for arg, ref in (("src", src), ("dst", dst)):

@@ -27,7 +27,7 @@ class ByAxis(Protocol):
 DeviceId: TypeAlias = Coordinate | tuple[Coordinate, ...] | ByAxis
 
 
-def coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) -> Any:
+def coordinate(value: object, op: str, sem: object, axis: object, size: int, whole: object) -> Any:
     """One coordinate along `axis`, as int32."""
     if compat.is_traced_int32(value):
         return value
@@ -47,15 +47,15 @@ def coordinate(value: Any, op: str, sem: Any, axis: Any, size: int, whole: Any) 
     return value if type(value) is int and not compat.x64_enabled() else np.int32(number)
 
 
-def _mesh_text(mesh: Mapping[Any, int]) -> str:
+def _mesh_text(mesh: Mapping[object, int]) -> str:
     return "(" + ", ".join(f"{name!r}: {size}" for name, size in mesh.items()) + ")"
 
 
-def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
+def _by_name(ids: Mapping[object, object], op: str, sem: object) -> dict[object, object]:
     sizes = compat.axis_sizes()
     for axis in kernel_scope().grid_axes:
         sizes.pop(axis, None)  # JAX 0.10.2 would take it for the axis of a core mesh
-    seen: set[Any] = set()
+    seen: set[object] = set()
     resolved = {}
     if not ids or () in ids:
         raise operation_errors.device_id_empty(op, str(sem), repr(dict(ids)))
@@ -80,7 +80,7 @@ def _by_name(ids: Mapping[Any, Any], op: str, sem: Any) -> dict[Any, Any]:
 
 def _taken_apart(ids: Mapping[Any, Any], sizes: Mapping[Any, int]) -> dict[Any, Any]:
     """A coordinate for each axis by itself, the last of joined axes counting fastest."""
-    apart: dict[Any, Any] = {}
+    apart: dict[object, object] = {}
     for key, rest in ids.items():
         first, *others = key if isinstance(key, tuple) else (key,)
         for axis in reversed(others):
@@ -93,7 +93,7 @@ def _taken_apart(ids: Mapping[Any, Any], sizes: Mapping[Any, int]) -> dict[Any, 
     return apart
 
 
-def core_named_by(device_id: Any) -> Any:
+def core_named_by(device_id: object) -> Any:
     """The core axis that a resolved device id names, or None."""
     if isinstance(device_id, Mapping):
         for axis in compat.core_axes():

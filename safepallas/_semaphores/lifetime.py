@@ -18,7 +18,7 @@ class Scope:
 
     __slots__ = ("_describe", "alive", "grid_axes")
 
-    def __init__(self, describe: Callable[[], str], grid_axes: tuple[Any, ...] = ()) -> None:
+    def __init__(self, describe: Callable[[], str], grid_axes: tuple[object, ...] = ()) -> None:
         self.alive = True
         self.grid_axes = grid_axes  # bound like axes of a mesh, but no device is along them
         self._describe = describe

@@ -26,7 +26,7 @@ FIX = (
 )
 
 
-def is_core_mesh(mesh: Any) -> bool:
+def is_core_mesh(mesh: object) -> bool:
     return hasattr(mesh, "core_type") and hasattr(mesh, "shape")
 
 
@@ -35,7 +35,7 @@ def core_of(mesh: CoreMesh) -> CoreType:
     return CoreType(mesh.core_type.name)
 
 
-def mesh_of(request: Any) -> CoreMesh | None:
+def mesh_of(request: object) -> CoreMesh | None:
     """The mesh that a raw Pallas request, or the type of a ref, names with ``@``."""
     mesh: CoreMesh | None = getattr(getattr(request, "memory_space", None), "mesh", None)
     return mesh

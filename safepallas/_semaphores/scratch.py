@@ -48,9 +48,9 @@ class Scratch(Filled):
     __slots__ = ()
 
     _instead = "scratch_shapes={name}"
-    _fields: ClassVar[dict[str, Spec[Any]]] = {}
+    _fields: ClassVar[dict[str, Spec[object]]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("_fields", "_values"):
             if name in vars(cls):
@@ -76,13 +76,13 @@ class Scratch(Filled):
         return f"<{type(self).__name__} {', '.join(self._values)}>"
 
 
-def _named(spec: Spec[Any], name: str) -> Spec[Any]:
+def _named(spec: Spec[object], name: str) -> Spec[object]:
     named = copy.copy(spec)
     named._name = name
     return named
 
 
-def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
+def _refuse_hidden_request(cls: str, name: str, value: object) -> None:
     """A request that is not a Spec would be no field, and go unnoticed."""
     leaves = jax.tree_util.tree_leaves(value) if isinstance(value, (tuple, list, dict)) else [value]
     requests = (semaphore, barrier_semaphore, dma_semaphore, vmem, smem)
@@ -97,12 +97,12 @@ def _refuse_hidden_request(cls: str, name: str, value: Any) -> None:
             )
 
 
-def _flatten_with_keys(scratch: Scratch) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
+def _flatten_with_keys(scratch: Scratch) -> tuple[list[tuple[object, object]], tuple[str, ...]]:
     values = scratch._values
     return [(jax.tree_util.GetAttrKey(k), v) for k, v in values.items()], tuple(values)
 
 
-def fill(cls: type[Scratch], values: dict[str, Any]) -> Any:
+def fill(cls: type[Scratch], values: dict[str, object]) -> Any:
     """The instance that a kernel receives."""
     scratch = object.__new__(cls)
     scratch._values = values

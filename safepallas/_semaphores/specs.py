@@ -61,14 +61,17 @@ class Ref(Protocol):
     @property
     def at(self) -> RefIndexer:
         """Views of parts of the ref, ``ref.at[0]`` or ``ref.at[pl.ds(start, size)]``."""
+        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape in elements; of the block, where the call has block specs."""
+        ...
 
     @property
     def dtype(self) -> Any:
         """The dtype of an element."""
+        ...
 
     def __getitem__(self, index: Any, /) -> jax.Array: ...
 

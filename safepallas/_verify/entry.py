@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from safepallas.verification import Report
 
-# The most events of all devices taken as one: about 1 GiB.
+# The most events of all devices, in sum: about 1 GiB.
 LIMIT = 2_000_000
 
 
@@ -31,7 +31,7 @@ def verify(
         calls: how often the function is called, one call right after the other. By default twice
             where a kernel uses the barrier semaphore of ``collective_id``, which outlives a call;
             else once, for then it makes no difference.
-        limit: the most events (signals, waits, copies, accesses) of all devices as one. The
+        limit: the most events (signals, waits, copies, accesses) of all devices, in sum. The
             search for races stops at 50 times as many, over all its runs.
         progress: called now and then with a short line of text.
 

@@ -20,11 +20,9 @@ from .checkers import CHECK_SECONDS, HERE, MYPY, library_parent, require, run
 
 # What else holds an Any, and why. A parameter of this type is JAX's or Pallas's own matter.
 TAKEN_AS_PALLAS_DOES = {
-    "AsyncCall.done.after",  # a tree of arrays
     "AsyncCall.start.inputs",
     "Ref.__getitem__.index",
     "Ref.__setitem__.index",
-    "adopt.ref",
     "kernel.compiler_params",
     "kernel.cost_estimate",
     "kernel.interpret",
@@ -42,8 +40,6 @@ TAKEN_AS_PALLAS_DOES = {
     "pallas_call.out_shape",
     "pallas_call.out_specs",
     "run_scoped.collective_axes",
-    "verify.args",  # as of `jax.make_jaxpr`
-    "verify.function",
     "with_scoped.collective_axes",
 }
 IN_TYPES_OF_NUMPY_AND_JAX = {  # np.integer[Any], jax.typing.DTypeLike
