@@ -26,8 +26,8 @@ MODULES = (sp.errors, sp, sp.testing, sp.verification, sp.raw)
 NOTHING_RAISED = {
     "safepallas.InFlight.then": "an array or a tree of any kind is right",
     "safepallas.testing.Guard": "a record",
-    "safepallas.verification.Report": "a record",
     "safepallas.verification.Finding": "a record",
+    "safepallas.verification.Finding.text": "made from what it holds",
     "safepallas.SemaphoreArray.shape": "known from the request",
     "safepallas.SemaphoreArray.at": "what is indexed raises: the class says what",
     "safepallas.Spec.shape": "known from the request",
