@@ -20,6 +20,7 @@ class BlockOperand(NamedTuple):
     block: tuple[int | None, ...]  # None for a dimension that the kernel does not see
     is_blocked: bool  # the index map counts blocks
     index_map: AnyJaxpr
+    is_padded: bool  # an element of the index map may lie before the array, or behind it
 
 
 class KernelCall(NamedTuple):
@@ -80,6 +81,7 @@ def _block_operand(mapping: Any, aval: object) -> BlockOperand:
         tuple(block),
         is_blocked,
         mapping.index_map_jaxpr,
+        any(any(getattr(size, "padding", ())) for size in mapping.block_shape),
     )
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from safepallas._verify.diagnostics.finding import Finding
 
 
 class Line(NamedTuple):
@@ -186,6 +189,9 @@ class Program:
     calls: list[str]  # the names of the kernel calls, in order
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
     assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
+    not_checked: list[str] = dataclasses.field(default_factory=list)  # bounds of unknown indices
+    # What extraction has found wrong and gone past: accesses out of bounds.
+    found: list[Finding] = dataclasses.field(default_factory=list)
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
     # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
@@ -248,3 +254,4 @@ class UndecidedError(Exception):
         super().__init__(text)
         self.text = text
         self.line = line
+        self.found: list[Finding] = []  # what was certain before
