@@ -82,8 +82,8 @@ def _intersect(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
 class Enter(NamedTuple):
     """A core begins a kernel: the memory of the call is its own from here on.
 
-    With `barrier` it waits here until all cores have entered this call: JAX puts that before every
-    kernel without a ``collective_id``.
+    With `barrier` it waits here until all cores have entered this call: Pallas puts that before a
+    kernel that communicates with other devices and has no barrier of its own.
     """
 
     call: int
