@@ -39,7 +39,8 @@ class Region(NamedTuple):
     """A box in a buffer of one core: from `low` (inclusive) to `high` (exclusive), by dimension.
 
     ``()`` for both is the whole buffer. With `step` it is only every so many-th of a dimension,
-    counted from `low`; ``()`` stands for all. Not `exact`, it may be any part of that.
+    counted from `low`; ``()`` stands for all. Not `exact`, it may be any part of that. A box
+    without elements overlaps nothing (rule 1).
     """
 
     core: int
@@ -49,14 +50,18 @@ class Region(NamedTuple):
     step: tuple[int, ...] = ()
     exact: bool = True
 
+    @property
+    def is_empty(self) -> bool:
+        return any(a >= b for a, b in zip(self.low, self.high, strict=True))
+
     def overlaps(self, other: Region) -> bool:
         if self.core != other.core or self.allocation != other.allocation:
             return False
         # Boxes of another rank are views that were not understood: the whole buffer.
         if len(self.low) != len(other.low):
-            return True
+            return not (self.is_empty or other.is_empty)
         boxes_overlap = all(
-            a < d and c < b
+            a < d and c < b and a < b and c < d
             for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
         )
         if not boxes_overlap or not (self.step or other.step):
@@ -137,8 +142,9 @@ class Wait(NamedTuple):
 class Start(NamedTuple):
     """Start a copy: an agent that reads `source`, signals `send`, writes `target`, signals `recv`.
 
-    It does so at any later time, reading all before it has written all. The amounts arrive in any
-    parts: bytes one by one, or, for a copy that counts, the one.
+    It does so at any later time, reading all before it has written all, and in any order of the
+    elements (rule 2). The amounts arrive in any parts: bytes one by one, or, for a copy that
+    counts, the one. A copy of amount 0 does nothing at all (rule 1).
     """
 
     source: Region
@@ -156,6 +162,7 @@ class Access(NamedTuple):
     region: Region
     is_write: bool
     line: Line
+    value: Hashable = None  # what a write stores everywhere, if that is a known constant (rule 11)
 
 
 Event: TypeAlias = Enter | Barrier | Allocate | Release | Leave | Signal | Wait | Start | Access

@@ -346,6 +346,16 @@ def signal_without_barrier() -> Program:
     return program(cores)
 
 
+@finds(FindingKind.RACE, 2)
+def overlaps_itself() -> Program:
+    """The copy started at kernel.py:2 reads `o_ref[0:4]` and writes `o_ref[2:6]`, which share
+    elements: a copy moves its elements in any order, so it may write one before it has read it.
+    Copy by way of another buffer.
+    """
+    copy = local(2, OUT, OUT, 512, 2, 6)._replace(source=region(0, OUT, 0, 4))
+    return program([inside(copy, Wait(Semaphore(0, SEND), 512, line(3)))])
+
+
 @finds(FindingKind.RACE, 4, 99)
 def written_after_exit() -> Program:
     """The copy that device x=0 starts at kernel.py:4 may write `o_ref` of device x=1 after

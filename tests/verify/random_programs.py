@@ -34,6 +34,11 @@ def barrier_semaphore(core: int) -> Semaphore:
     return Semaphore(core, 99, (), True)
 
 
+def empty(region: Region) -> Region:
+    """No rows, where the first one of a region would be."""
+    return region._replace(high=region.low)
+
+
 def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> Program:
     """Give each event a line of its own, so that each pair of events is a pair of lines."""
     lined = [
@@ -76,6 +81,9 @@ class _Writer:
     def number(self, below: int) -> int:
         return self.draw(st.integers(0, below - 1))
 
+    def rarely(self) -> bool:
+        return self.number(6) == 5
+
     def row(self, core: int, row: int) -> Region:
         if row == ROWS:
             return Region(core, 10 * self.call, (0,), (ROWS,))
@@ -98,7 +106,7 @@ class _Writer:
 
     def signal(self) -> None:
         giver, taker, index = self.number(self.n), self.number(self.n), self.number(2)
-        amount = 1 + self.number(2)
+        amount = 0 if self.rarely() else 1 + self.number(2)
         self.emit(giver, Signal(self.semaphore(taker, 1, index), amount, NOWHERE))
         self.wait(taker, Wait(self.semaphore(taker, 1, index), amount, NOWHERE))
 
@@ -116,13 +124,15 @@ class _Writer:
         source, target = self.number(ROWS + 1), self.number(ROWS + 1)
         amount = 1 + self.number(2)
         send, recv = self.number(2), self.number(2)
-        if sender == receiver:
+        if sender == receiver and not self.rarely():  # else it may overlap itself (rule 2)
             source, target = source % ROWS, (source + 1) % ROWS
         # A core may also send to itself, perhaps on one semaphore for both ends.
         is_local = sender == receiver and self.number(2) == 0
         first = None if is_local else self.semaphore(sender, 2, send)
         last = self.semaphore(receiver, 2, recv)
         region = self.row(sender, source), self.row(receiver, target)
+        if self.rarely():  # no rows (rule 1)
+            amount, region = 0, (empty(region[0]), empty(region[1]))
         self.emit(sender, Start(*region, first, last, amount, NOWHERE))
         if first is not None:
             self.wait(sender, Wait(first, amount, NOWHERE))
@@ -154,6 +164,7 @@ class _Writer:
     def access(self) -> None:
         core = self.number(self.n)
         region = self.row(core, self.number(ROWS + 1))
+        region = empty(region) if self.rarely() and self.rarely() else region
         self.emit(core, Access(region, self.number(2) == 0, NOWHERE))
 
     def flush(self) -> None:

@@ -7,7 +7,10 @@ notes what goes wrong in it:
 - deadlock: nothing can happen, and a core is not at its end;
 - leak: a semaphore is above zero after its owner has left the call (the barrier semaphore: after
   the owner's last event, in a state in which nothing can happen);
-- race: two accesses to the same memory are in flight, or about to happen, in one state.
+- race: two accesses to the same memory are in flight, or about to happen, in one state; also
+  those of one copy, which moves its elements in any order (rule 2).
+
+A copy of amount 0 does nothing (rule 1).
 
 Amounts should be small: bytes are states.
 """
@@ -150,7 +153,7 @@ class Search:
             elif isinstance(event, Signal):
                 here = self.number[event.semaphore]
                 found.append((moved, flights, self.add(values, here, event.amount)))
-            elif isinstance(event, Start):
+            elif isinstance(event, Start) and event.amount:
                 flight: Flight = (0, False, 0, False)
                 told = values
                 if self.prompt:
@@ -225,7 +228,7 @@ class Search:
                 found += [((core, at, "read"), r, False) for r in (event.source, *event.indices)]
             if not written:
                 found.append(((core, at, "write"), event.target, True))
-        return found
+        return [one for one in found if not one[1].is_empty]
 
 
 def search(
@@ -275,7 +278,7 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
     active = job.active(state)
     for i, (access, region, is_write) in enumerate(active):
         for other, region2, is_write2 in active[:i]:
-            if access[:2] != other[:2] and (is_write or is_write2) and region.overlaps(region2):
+            if (is_write or is_write2) and region.overlaps(region2):
                 truth.races.add(frozenset((access, other)))
         if access[2] != "access":
             inside = job.inside(state, region.core, region.allocation)
@@ -288,6 +291,8 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
         semaphore = event.semaphore if isinstance(event, Signal) else None
         if isinstance(event, Start):
             semaphore = event.recv
+        if isinstance(event, (Signal, Start)) and not event.amount:
+            continue
         if semaphore is None or semaphore.is_global or semaphore.core == core:
             continue
         if job.inside(state, semaphore.core, semaphore.allocation) < 0:

@@ -15,6 +15,7 @@ from safepallas._verify.program import (
     Leave,
     Semaphore,
     Signal,
+    Start,
     Step,
     UndecidedError,
     Wait,
@@ -26,6 +27,7 @@ from .by_hand import (
     INPUT,
     OUT,
     RECV,
+    SCOPED,
     SEM,
     SEND,
     barrier,
@@ -135,6 +137,93 @@ def test_a_replay_tells_what_satisfies_each_wait() -> None:
 def only(findings: list[Finding]) -> Finding:
     assert len(findings) == 1
     return findings[0]
+
+
+# Rule 1: zero bytes.
+
+
+def zero_bytes(number: int, sender: int, receiver: int, *rows: int) -> Start:
+    """A remote copy of no rows, from where the first of these would be."""
+    copy, first = remote(number, sender, receiver, 0), rows[0]
+    source, target = copy.source, copy.target
+    return copy._replace(
+        source=source._replace(low=(first,), high=(first,)),
+        target=target._replace(low=(first,), high=(first,)),
+    )
+
+
+def test_a_copy_of_zero_bytes_does_nothing() -> None:
+    """Amid what another copy writes, before the entry of its target, and waited for by nobody."""
+    copy = local(2, INPUT, OUT, 512, 0, 8)
+    cores = [
+        inside(copy, zero_bytes(3, 0, 1, 3), Wait(Semaphore(0, SEND), 512, line(4))),
+        inside(),
+    ]
+    cores[0].insert(3, zero_bytes(5, 0, 0, 3))
+    assert analyse(program(cores)).findings == []
+    whole = remote(3, 0, 1)
+    cores[0][2] = whole
+    assert analyse(program(cores)).findings != []
+
+
+def test_zero_bytes_satisfy_a_wait_for_zero_and_no_other() -> None:
+    sem = Semaphore(0, SEND)
+    for amount in (0, 1):
+        whole = program([inside(Wait(sem, amount, line(2)), zero_bytes(3, 0, 0, 3))])
+        kinds = [finding.kind for finding in analyse(whole).findings]
+        assert kinds == [FindingKind.DEADLOCK] * amount
+
+
+@pytest.mark.parametrize("amount", [0, 512])
+def test_the_end_of_a_copy_of_zero_bytes_proves_nothing(amount: int) -> None:
+    """Core 1 waits for its own copy; only if core 0 sends there too, that may be its end."""
+    recv = Semaphore(1, RECV, (0,))
+    to_there = remote(3, 0, 1, amount) if amount else zero_bytes(3, 0, 1, 0)
+    cores = [
+        inside(
+            Access(region(0, OUT), False, line(2)),
+            to_there,
+            Wait(Semaphore(0, SEND), amount, line(4)),
+            Wait(Semaphore(0, RECV, (0,)), 512, line(5)),
+            barrier=True,
+        ),
+        inside(
+            # Late, so that the read comes first in the schedule.
+            *[Access(region(1, INPUT), False, line(6))] * 6,
+            local(7, INPUT, SCOPED)._replace(
+                source=region(1, INPUT), target=region(1, SCOPED), send=None, recv=recv
+            ),
+            Wait(recv, 512 + amount, line(8)),
+            remote(9, 1, 0),
+            Wait(Semaphore(1, SEND), 512, line(10)),
+            barrier=True,
+        ),
+    ]
+    findings = analyse(program(cores)).findings
+    assert [finding.kind for finding in findings] == [FindingKind.RACE] * (not amount)
+
+
+# Rule 2: a copy that overlaps itself.
+
+
+def test_a_copy_may_read_beside_what_it_writes() -> None:
+    copy = local(2, OUT, OUT, 512, 4, 8)._replace(source=region(0, OUT, 0, 4))
+    wait = Wait(Semaphore(0, SEND), 512, line(3))
+    assert analyse(program([inside(copy, wait)])).findings == []
+    overlapping = copy._replace(source=region(0, OUT, 1, 5))
+    finding = only(analyse(program([inside(overlapping, wait)])).findings)
+    assert (finding.events, finding.is_sure) == (((0, 1), (0, 1)), True)
+    unknown = overlapping._replace(source=overlapping.source._replace(exact=False))
+    assert not only(analyse(program([inside(unknown, wait)])).findings).is_sure
+
+
+def test_a_remote_copy_to_oneself_may_overlap_itself() -> None:
+    copy = remote(2, 0, 0)._replace(source=region(0, OUT))
+    waits: list[Event] = [
+        Wait(Semaphore(0, SEND), 512, line(3)),
+        Wait(Semaphore(0, RECV, (0,)), 512, line(4)),
+    ]
+    assert only(analyse(program([inside(copy, *waits)])).findings).kind is FindingKind.RACE
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])

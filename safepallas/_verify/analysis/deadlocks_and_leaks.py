@@ -95,10 +95,10 @@ def _last_to_add(numbered: NumberedProgram, run: Run) -> dict[int, Where]:
     """By semaphore: the last event of a schedule that adds to it."""
     last: dict[int, Where] = {}
     for core, at, part in run.order:
-        code, x, _ = numbered.ops[core][at]
-        if code == SIGNAL and not part:
+        code, x, amount = numbered.ops[core][at]
+        if code == SIGNAL and not part and amount:
             last[x] = Where(core, at)
-        elif code == START and not part:
+        elif code == START and not part and numbered.copies[x].amount:
             copy = numbered.copies[x]
             for number in (copy.send, copy.recv):
                 last[number] = Where(core, at)
@@ -214,9 +214,9 @@ def _pending(
 
 def _add(amounts: _Amounts, numbered: NumberedProgram, core: int, at: int) -> None:
     code, x, y = numbered.ops[core][at]
-    if code == SIGNAL:
+    if code == SIGNAL and y:
         amounts[x][core] += y
-    elif code == START:
+    elif code == START and numbered.copies[x].amount:
         copy = numbered.copies[x]
         amounts[copy.send][core] += copy.amount
         amounts[copy.recv][core] += copy.amount

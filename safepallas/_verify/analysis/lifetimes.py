@@ -136,9 +136,9 @@ def lifetime_violations(
         if part:
             continue
         event = cores[core][at]
-        if type(event) is Signal:
+        if type(event) is Signal and event.amount:
             search.signal_before_entry(Where(core, at), event.semaphore, event.line)
-        elif type(event) is Start and event.recv is not None:
+        elif type(event) is Start and event.recv is not None and event.amount:
             search.signal_before_entry(Where(core, at), event.recv, event.line)
     return list(search.found.values())
 

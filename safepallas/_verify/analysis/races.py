@@ -3,10 +3,14 @@
 A schedule already has an order for each pair. The other order is possible if the earlier access can
 be held back and the later one begins all the same; then neither waits for the other. So one
 question decides a pair: is the earlier one certain to be over before the later one begins?
+
+A copy moves its elements in any order (rule 2), so what it reads and what it writes always race.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from safepallas._verify.analysis.accesses import by_buffer, covers, overlaps
@@ -55,9 +59,24 @@ def races(
     except UndecidedError:
         if not found.sure:
             raise  # else what is found is wrong, whatever there is besides
+    for pair in _with_themselves(accesses):
+        if not found.has(*pair):
+            found.add(*pair)
     begun = {(core, at): i for i, (core, at, part) in enumerate(run.order) if not part}
     pairs = sorted(found.all(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
-    return [_finding(first, then, numbered) for first, then in pairs]
+    return [_finding(first, then, numbered, run) for first, then in pairs]
+
+
+def _with_themselves(
+    accesses: list[MemoryAccess],
+) -> Iterator[tuple[MemoryAccess, MemoryAccess]]:
+    """What a copy reads, and what it writes, where these share elements."""
+    for _, group in groupby(accesses, key=lambda access: access.begin):
+        mine = [*group]
+        for write in mine:
+            if write.is_copy and write.is_write:
+                reads = [access for access in mine if not access.is_write]
+                yield from ((r, write) for r in reads if r.region.overlaps(write.region))
 
 
 class _Pairs(NamedTuple):
@@ -139,13 +158,22 @@ def _certain(first: MemoryAccess, then: MemoryAccess, ordering: Ordering, *, exa
     return ordering.certain(first.end, then.begin, exactly=exactly)
 
 
-def _finding(first: MemoryAccess, then: MemoryAccess, numbered: NumberedProgram) -> Finding:
+def _finding(
+    first: MemoryAccess, then: MemoryAccess, numbered: NumberedProgram, run: Run
+) -> Finding:
+    if first.begin == then.begin:
+        order, lines = run.order[: run.order.index(Step(*then.begin)) + 1], (then.line,)
+    else:
+        order, lines = (
+            schedule_without(numbered, first.end, then.begin),
+            (then.line, first.line),
+        )
     return Finding(
         FindingKind.RACE,
-        (then.line, first.line),
+        lines,
         Race(first, then),
         (then.begin, first.begin),
-        schedule_without(numbered, first.end, then.begin),
+        order,
         _is_sure(first, then),
         numbered.program,
     )

@@ -91,7 +91,10 @@ class Leak:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Race:
-    """Two accesses to the same elements, one of them a write, with no happens-before order."""
+    """Two accesses to the same elements, one of them a write, with no happens-before order.
+
+    They may be of one copy, which begins both at the same event.
+    """
 
     first: MemoryAccess  # of the two, in the schedule that was analysed
     second: MemoryAccess  # which may come before it

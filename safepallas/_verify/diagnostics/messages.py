@@ -210,6 +210,13 @@ class _Messages:
     # Accesses to memory.
 
     def race(self, first: MemoryAccess, second: MemoryAccess) -> str:
+        if first.begin == second.begin:
+            return (
+                f"{_first(self._copy(first))} reads {self._region(first.region)} and writes "
+                f"{self._region(second.region)}, which share elements: a copy moves its elements "
+                "in any order, so it may write one before it has read it. Copy by way of another "
+                "buffer."
+            )
         what = "it" if first.region == second.region else self._region(first.region)
         if first.is_copy:
             verb = "written" if first.is_write else "read"
