@@ -12,6 +12,7 @@ from safepallas._verify.analysis.happens_before import RUNS, Budget, Ordering
 from safepallas._verify.analysis.lifetimes import lifetime_violations
 from safepallas._verify.analysis.races import races
 from safepallas._verify.analysis.semaphore_machine import number_program, schedule
+from safepallas._verify.diagnostics.details import Leak, NeverAllocated
 from safepallas._verify.diagnostics.finding import Finding
 from safepallas._verify.program import (
     Access,
@@ -38,6 +39,16 @@ class Analysis:
     findings: list[Finding]
     order: list[Step]  # one schedule, as far as it goes: each core and copy a step in turn
     counts: dict[str, int]
+
+
+def _without_consequences(found: list[Finding]) -> list[Finding]:
+    """Leave out what is left on a semaphore by a copy to memory that never is there."""
+    nowhere = {one.events[0] for one in found if isinstance(one.detail, NeverAllocated)}
+    return [
+        one
+        for one in found
+        if not (isinstance(one.detail, Leak) and one.detail.is_copy and one.detail.last in nowhere)
+    ]
 
 
 def analyse(
@@ -85,6 +96,7 @@ def analyse(
         found += races(numbered, run, accesses, ordering, budget)
         tell(f"lifetimes of memory, accesses: {len(accesses):,}")
         found += lifetime_violations(numbered, run, accesses, ordering, leaking)
+        found = _without_consequences(found)
     except UndecidedError:
         if not found:
             raise  # else it is not safe, whatever there is besides

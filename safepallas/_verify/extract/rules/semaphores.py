@@ -54,7 +54,13 @@ def semaphore_at(core: Core, ref: Ref, box: Box, owner: int, line: Line) -> Sema
             "it is another semaphore, or none. Allocate more, or fix the index.",
             line,
         )
-    return Semaphore(owner, ref.allocation, box.low, ref.is_global)
+    if ref.place is None:
+        return Semaphore(owner, ref.allocation, box.low, ref.is_global)
+    stack, place = ref.place
+    offset = 0
+    for i, n in zip(box.low, ref.shape, strict=True):
+        offset = offset * n + i
+    return Semaphore(owner, stack, (place + offset,), scope=ref.allocation, index=box.low)
 
 
 def _amount(value: Value, what: str, line: Line) -> int:
