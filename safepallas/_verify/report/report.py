@@ -213,6 +213,7 @@ _NAMES: Final = {
     FindingKind.OUT_OF_RANGE: "out of range",
     FindingKind.REMOTE_BEFORE_ENTRY: "use of another core's memory before its entry",
     FindingKind.KIND: "semaphore of the wrong kind",
+    FindingKind.AMOUNT: "amount that a semaphore cannot hold",
 }
 
 
