@@ -20,6 +20,7 @@ class BlockOperand(NamedTuple):
     block: tuple[int | None, ...]  # None for a dimension that the kernel does not see
     is_blocked: bool  # the index map counts blocks
     index_map: AnyJaxpr
+    is_padded: bool  # an element of the index map may lie before the array, or behind it
 
 
 class KernelCall(NamedTuple):
@@ -35,6 +36,7 @@ class KernelCall(NamedTuple):
     vmapped: tuple[int, ...]
     aliases: tuple[tuple[int, int], ...]  # operand, output
     collective_id: Hashable
+    skips_barrier: bool  # no default barrier of the devices at its start
     is_parallel: bool  # a dimension of the grid has no order
 
 
@@ -58,6 +60,7 @@ def kernel_call(equation: JaxprEqn) -> KernelCall:
         tuple(mapping.vmapped_dims),
         tuple(dict(params["input_output_aliases"]).items()),
         _collective_id(params["compiler_params"]),
+        _skips_barrier(params["compiler_params"]),
         any("parallel" in str(s).lower() for s in semantics or ()),
     )
 
@@ -80,14 +83,23 @@ def _block_operand(mapping: Any, aval: object) -> BlockOperand:
         tuple(block),
         is_blocked,
         mapping.index_map_jaxpr,
+        any(any(getattr(size, "padding", ())) for size in mapping.block_shape),
     )
 
 
-def _collective_id(params: object) -> Hashable:
+def _of_tpu(params: object) -> object:
     if isinstance(params, dict):  # by backend, as an older Pallas has it
-        params = params.get("mosaic_tpu") or params.get("mosaic")
-    found: Hashable = getattr(params, "collective_id", None)
+        return params.get("mosaic_tpu") or params.get("mosaic")
+    return params
+
+
+def _collective_id(params: object) -> Hashable:
+    found: Hashable = getattr(_of_tpu(params), "collective_id", None)
     return found
+
+
+def _skips_barrier(params: object) -> bool:
+    return bool(getattr(_of_tpu(params), "skip_device_barrier", False))
 
 
 class CoreBody(NamedTuple):
@@ -105,6 +117,7 @@ class CoreCall(NamedTuple):
     name: str
     aliases: tuple[tuple[int, int], ...]  # operand, output
     collective_id: Hashable
+    skips_barrier: bool
 
 
 def core_call(equation: JaxprEqn) -> CoreCall:
@@ -137,6 +150,7 @@ def _core_call(
         str(params.get("name") or jaxprs.function_of(opened[0])),
         tuple(dict(params.get("input_output_aliases") or {}).items()),
         _collective_id(params.get("compiler_params")),
+        _skips_barrier(params.get("compiler_params")),
     )
 
 

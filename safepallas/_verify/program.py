@@ -9,7 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from safepallas._verify.diagnostics.finding import Finding
 
 
 class Line(NamedTuple):
@@ -84,8 +87,8 @@ def _intersect(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
 class Enter(NamedTuple):
     """A core begins a kernel: the memory of the call is its own from here on.
 
-    With `barrier` it waits here until all cores have entered this call: JAX puts that before every
-    kernel without a ``collective_id``.
+    With `barrier` it waits here until all cores have entered this call: Pallas puts that before a
+    kernel that communicates with other devices and has no barrier of its own.
     """
 
     call: int
@@ -193,6 +196,9 @@ class Program:
     calls: list[str]  # the names of the kernel calls, in order
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
     assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
+    not_checked: list[str] = dataclasses.field(default_factory=list)  # bounds of unknown indices
+    # What extraction has found wrong and gone past: accesses out of bounds.
+    found: list[Finding] = dataclasses.field(default_factory=list)
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
     # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
@@ -255,3 +261,4 @@ class UndecidedError(Exception):
         super().__init__(text)
         self.text = text
         self.line = line
+        self.found: list[Finding] = []  # what was certain before

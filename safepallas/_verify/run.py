@@ -41,9 +41,10 @@ def run(
             tell(f"{sum(map(len, program.cores)):,} events of {len(program.cores)} devices")
             analysis = analyse(program, limit, tell)
     except UndecidedError as undecided:
-        return Report("undecided", [], program, None, undecided)
+        found = undecided.found if program is None else program.found
+        return Report("unsafe" if found else "undecided", found, program, None, undecided)
     except WrongError as wrong:
-        return Report("unsafe", [wrong.finding])
+        return Report("unsafe", [*wrong.found, wrong.finding])
     except Exception as error:  # never a traceback of ours, and never a verdict on half of it
         reason = UndecidedError(f"sp.verify failed on this program: {error!r}. Please report that.")
         reason.__cause__ = error
@@ -53,7 +54,7 @@ def run(
 
 def judge(program: Program, analysis: Analysis) -> Report:
     """The report on an analysis. A race with what may be elsewhere in a buffer is not certain."""
-    findings = [finding for finding in analysis.findings if finding.is_sure]
+    findings = [*program.found, *(finding for finding in analysis.findings if finding.is_sure)]
     doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:
         return Report("unsafe", findings, program, analysis)

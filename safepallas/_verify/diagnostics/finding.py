@@ -22,6 +22,7 @@ class FindingKind(enum.Enum):
     RACE = "race"  #: two accesses to the same elements, one a write, in no happens-before order
     UNAWAITED_COPY = "unawaited-copy"  #: a copy may still be in flight where its scope ends
     OUT_OF_RANGE = "out-of-range"  #: an index or a device id
+    OUT_OF_BOUNDS = "out-of-bounds"  #: an access, or a block, outside of its buffer
     REMOTE_BEFORE_ENTRY = "remote-before-entry"  #: use of memory of a core not in the kernel yet
     KIND = "kind"  #: a semaphore of another kind than the operation takes
     AMOUNT = "amount"  #: a negative amount, or more than a semaphore can hold
@@ -67,6 +68,7 @@ class WrongError(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text)
         self.finding = finding
+        self.found: list[Finding] = []  # what was found before
 
 
 def stated(kind: FindingKind, text: str, line: Line) -> Finding:

@@ -49,6 +49,8 @@ class Shared:
         self.turns = 0
         self.call_ids: list[Hashable] = []
         self.assumed: dict[str, None] = {}
+        self._not_checked: set[tuple[str, Line]] = set()
+        self._found: set[tuple[str, Line]] = set()
         self._numbers: dict[Hashable, int] = {}
         self._contents: dict[tuple[int, int], Contents] = {}  # of what several cores have
         self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -61,6 +63,19 @@ class Shared:
             number = self._numbers[key] = len(self._numbers)
             self.program.allocations[number] = describe()
         return number
+
+    def not_bounded(self, name: str, line: Line) -> None:
+        """Nothing is known of where an access goes: once for each buffer and line."""
+        if (name, line) not in self._not_checked:
+            self._not_checked.add((name, line))
+            text = f"whether the access to `{name}` at {line} is in bounds: its index is not known"
+            self.program.not_checked.append(text)
+
+    def out_of_bounds(self, name: str, text: str, line: Line) -> None:
+        """What is read or written is not there: once for each buffer and line."""
+        if (name, line) not in self._found:
+            self._found.add((name, line))
+            self.program.found.append(stated(FindingKind.OUT_OF_BOUNDS, text, line))
 
     def members(self, places: tuple[int, ...]) -> tuple[int, ...]:
         """The cores at these places of all devices: the same tuple each time."""
@@ -204,6 +219,38 @@ class Core:
         allocated = self.shared.program.allocations[ref.allocation]
         return f"{allocated.name} ({allocated.what})"
 
+    def check_bounds(
+        self, ref: Ref, box: Box, verb: str, line: Line, *, is_partial: bool = False
+    ) -> None:
+        """What an access is known to reach must be in its buffer.
+
+        Args:
+            ref: what is accessed.
+            box: which part of it.
+            verb: what happens there: ``copies to``.
+            line: that of the access.
+            is_partial: a mask may leave out what is outside.
+        """
+        if box.outside is None and box.is_bounded:
+            return
+        name = self.shared.program.allocations[ref.allocation].name
+        if box.outside is None or is_partial:
+            self.shared.not_bounded(name, line)
+            return
+        low, high, shape = box.outside
+        what = "" if shape == ref.shape else f" in a view of shape {shape}"
+        text = f"{self.place_and_step} {verb} `{name}[{_spans(low, high)}]`{what}, "
+        text += f"but {f'`{name}`' if not what else 'the view'} has the shape {shape}: "
+        self.shared.out_of_bounds(name, text + _which_leaves(low, high, shape), line)
+
+    @property
+    def place_and_step(self) -> str:
+        """``Device x=2, in grid step (1, 0),``."""
+        place = self.place[0].upper() + self.place[1:]
+        if not self.grid:
+            return place
+        return f"{place}, in grid step ({', '.join(map(str, self.step))}),"
+
     def require_own(self, ref: Ref, line: Line) -> None:
         """Some things a core does with its own memory only."""
         if ref.lives_on is not None:
@@ -216,6 +263,21 @@ class Core:
 
     def whole_region(self, ref: Ref) -> Region:
         return Region(self.number, ref.allocation, (0,) * len(ref.shape), ref.shape)
+
+
+def _spans(low: Sequence[int], high: Sequence[int]) -> str:
+    spans = [str(a) if b == a + 1 else f"{a}:{b}" for a, b in zip(low, high, strict=True)]
+    return ", ".join(spans)
+
+
+def _which_leaves(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> str:
+    """The first dimension in which a box leaves a shape, and what to do."""
+    dim = next(i for i, n in enumerate(shape) if low[i] < 0 or high[i] > n)
+    return (
+        f"dimension {dim} has the elements 0 to {shape[dim] - 1}, and the access reaches from "
+        f"{low[dim]} to {high[dim] - 1}. What lies there belongs to something else. Bound the "
+        "index, or access less."
+    )
 
 
 def region_on(core: int, ref: Ref, box: Box) -> Region:

@@ -55,6 +55,7 @@ class Window:
         # A block that is not known may be another one each time.
         if block == self._block and not any(b is UNKNOWN for b in block):
             return
+        self._check_bounds(core, block)
         if self._is_output and self._block is not None:
             self._move(core)
         self._block = block
@@ -68,6 +69,29 @@ class Window:
         """After the last grid step."""
         if self._is_output and self._block is not None:
             self._move(core)
+
+    def _check_bounds(self, core: Core, block: Sequence[Value]) -> None:
+        """A block must start inside the array; Pallas pads the last one where it is cut off."""
+        operand = self._operand
+        if operand.is_padded or len(block) != len(operand.block):
+            return
+        allocated = core.shared.program.allocations[self._ref.allocation]
+        parts = zip(block, operand.block, operand.array_shape, strict=True)
+        for dim, (number, size, length) in enumerate(parts):
+            if not isinstance(number, int):
+                core.shared.not_bounded(allocated.name, self._line)
+                continue
+            start = number * size if operand.is_blocked and size is not None else number
+            if not 0 <= start < max(length, 1):
+                blocks = ", ".join(map(str, block))
+                text = (
+                    f"{core.place_and_step} the index map of `{allocated.name}` gives "
+                    f"({blocks}), but the shape of the array is {operand.array_shape}: in "
+                    f"dimension {dim} that block starts at {start}, and the elements are 0 to "
+                    f"{length - 1}. Bound what the index map returns, or make the grid smaller."
+                )
+                core.shared.out_of_bounds(allocated.name, text, self._line)
+                return
 
     def _move(self, core: Core) -> None:
         if not self._ref.is_private:

@@ -13,6 +13,7 @@ from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
 from safepallas._jax.core_meshes import Cores
 from safepallas._jax.jaxprs import AnyJaxpr
+from safepallas._verify.diagnostics.finding import WrongError
 from safepallas._verify.extract import values as _values
 from safepallas._verify.extract.core import Core, LockstepError, Shared
 from safepallas._verify.extract.interpreter import (
@@ -126,6 +127,16 @@ class Source:
         size = self.mesh.size
         lockstep = Lockstep(size) if in_lockstep and size > 1 else None
         shared = Shared(self.mesh, limit, lockstep)
+        try:
+            return self._follow(code, times, shared, tell)
+        except (UndecidedError, WrongError) as error:
+            error.found = shared.program.found  # certain, whatever comes after
+            raise
+
+    def _follow(
+        self, code: Code, times: int, shared: Shared, tell: Callable[[str], None]
+    ) -> Program:
+        size, lockstep = self.mesh.size, shared.lockstep
         cores = [Core(shared, number) for number in range(size)]
         shared.program.cores = [core.events for core in cores]
 

@@ -138,10 +138,12 @@ class Plan:
             low[dim] += number
         high = [a + n for a, n in zip(low, self._sizes, strict=True)]
         at = None
-        if boxes.is_within(low, high, self._ref_shape):
+        outside = boxes.leaves(low, high, self._ref_shape)
+        if outside is None:
             indexed = self._indexed
             at = tuple([a if i in indexed else slice(a, high[i]) for i, a in enumerate(low)])
-        return Box(tuple(low), tuple(high), self._shape, self._amount, at, True)
+        found = Box(tuple(low), tuple(high), self._shape, self._amount, at, True)
+        return found._replace(outside=outside)
 
 
 def plan(ref: Ref, steps: Sequence[ViewStep], equation: Equation) -> Plan | None:

@@ -187,6 +187,9 @@ class Report:
         if self.program.assumed:
             lines.append("Assumed:")
             lines += [_fill(f"- {text}", "  ") for text in self.program.assumed]
+        if self.program.not_checked:
+            lines.append("Not checked:")
+            lines += [_fill(f"- {text}", "  ") for text in self.program.not_checked]
         last = f"Traced with JAX {jax.__version__}."
         if self.verdict == "safe":
             last += " The verdict holds for these devices and values, and no others."
@@ -211,6 +214,7 @@ _NAMES: Final = {
     FindingKind.RACE: "race",
     FindingKind.UNAWAITED_COPY: "copy that nobody waits for",
     FindingKind.OUT_OF_RANGE: "out of range",
+    FindingKind.OUT_OF_BOUNDS: "out of bounds",
     FindingKind.REMOTE_BEFORE_ENTRY: "use of another core's memory before its entry",
     FindingKind.KIND: "semaphore of the wrong kind",
     FindingKind.AMOUNT: "amount that a semaphore cannot hold",

@@ -30,16 +30,20 @@ _COLLECTIVE = (
 )
 
 
+_VERBS = {False: "loads", True: "stores to"}
+
+
 def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -> Do:
     view, line = ViewReader(equation, access.view), equation.line
     out = equation.outputs[0] if equation.outputs else None
-    is_write = access.is_write
+    is_write, verb = access.is_write, _VERBS[access.is_write]
     stored_at = None if access.stored is None else equation.inputs[access.stored.at]
 
     def do(core: Core, env: Env) -> None:
         if not core.is_inside:
             return  # a ref of JAX between kernels: its reads and writes keep their order
         ref, box = view(env)
+        core.check_bounds(ref, box, verb, line, is_partial=access.is_masked)
         if not ref.is_private:
             core.emit(Access(core.own_region(ref, box, line), is_write, line))
         contents = ref.contents
@@ -58,9 +62,11 @@ def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -
 def _vector_access(compiler: Compiler, equation: Equation, access: ops.VectorAccess) -> Do:
     """Of SparseCores. Where there is a mask, it may be a part of the view only."""
     view, line, is_write = ViewReader(equation, access.view), equation.line, access.is_write
+    verb = _VERBS[is_write]
 
     def do(core: Core, env: Env) -> None:
         ref, box = view(env)
+        core.check_bounds(ref, box, verb, line, is_partial=access.is_partial)
         region = core.own_region(ref, box, line)
         if access.is_partial:
             region = region._replace(exact=False)

@@ -44,6 +44,8 @@ def _start(compiler: Compiler, equation: Equation, copy: ops.CopyStart) -> Do:
         owner = find(core, env, lives_on)
         core.require_own(source, line)
         _require_there(core, to, owner, line)
+        core.check_bounds(source, taken, "copies from", line)
+        core.check_bounds(to, filled, "copies to", line)
         send = recv = None
         amount = counted = 0
         if send_of is not None:

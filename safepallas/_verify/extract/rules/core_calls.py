@@ -21,7 +21,13 @@ from safepallas._verify.extract.interpreter import (
 from safepallas._verify.extract.lockstep import Pause
 from safepallas._verify.extract.memory import Ref, Sharers, Value
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.rules.kernel_calls import Call, enter, leave, line_of_call
+from safepallas._verify.extract.rules.kernel_calls import (
+    Call,
+    enter,
+    has_entry_barrier,
+    leave,
+    line_of_call,
+)
 from safepallas._verify.extract.values import UNKNOWN
 from safepallas._verify.program import Barrier, Line, Program, UndecidedError
 
@@ -42,11 +48,13 @@ def _core_call(compiler: Compiler, equation: Equation, call: calls.CoreCall) -> 
     line, me = line_of_call(equation, call.bodies[0].body), id(equation.jax)
     inputs, operands = equation.inputs, len(equation.inputs) + len(equation.outputs)
     aliases = {output: operand for operand, output in call.aliases}
+    has_barrier = has_entry_barrier(compiler, [body.body for body in call.bodies], call)
+    known = call.name, call.collective_id, has_barrier
 
     def do(core: Core, env: Env) -> Pause:
         mesh = core.shared.mesh
         places = mesh.places(parts)
-        entered = yield from enter(core, Call(call.name, call.collective_id, places, me, line))
+        entered = yield from enter(core, Call(*known, places, me, line))
         if not entered:
             return
         sharers = core.shared.sharers.get(me)

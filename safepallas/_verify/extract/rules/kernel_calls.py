@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from jax.extend.core import Jaxpr
 from safepallas._jax import jaxprs
 from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
+from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._semaphores.kinds import kind_of
 from safepallas._verify.extract import values as _values
 from safepallas._verify.extract.interpreter import (
@@ -39,11 +40,33 @@ def line_of_call(equation: Equation, body: Jaxpr) -> Line:
     return line if line.number else Line(*jaxprs.definition_of(body))
 
 
+def has_entry_barrier(
+    compiler: Compiler, bodies: Iterable[AnyJaxpr], call: calls.KernelCall | calls.CoreCall
+) -> bool:
+    """Whether Pallas puts a barrier of all devices before a kernel, where there are several.
+
+    What the compiler looks at is the text of the kernel, untaken branches too (libtpu 0.0.52;
+    `tests/tpu/test_compiler_facts.py`): a ``device_id`` somewhere, and no barrier semaphore.
+    """
+    if call.collective_id is not None or call.skips_barrier:
+        return False
+    communicates = False
+    for body in bodies:
+        for equation in jaxprs.all_equations(body):
+            operation = compiler.read(equation)
+            if isinstance(operation, ops.BarrierSemaphore):
+                return False
+            if isinstance(operation, (ops.CopyStart, ops.Signal)):
+                communicates |= operation.target.device_id is not None
+    return communicates
+
+
 class Call(NamedTuple):
     """What a core begins."""
 
     name: str
     collective_id: Hashable
+    has_barrier: bool  # of all devices at its start, where there are several
     places: tuple[int, ...]  # which of the cores of each device run it
     id: int
     line: Line
@@ -69,7 +92,10 @@ def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     if place not in call.places:
         return False
     core.is_inside = True
-    all_devices_wait = call.collective_id is None or mesh.size == mesh.cores
+    is_alone = mesh.size == mesh.cores  # one device: its cores start together
+    if call.has_barrier and not is_alone:
+        shared.assumed[_ENTRY_BARRIER] = None
+    all_devices_wait = call.has_barrier or is_alone
     all_cores_wait = all_devices_wait and len(call.places) == mesh.cores
     pause = core.block(Enter(core.call, all_cores_wait, call.line))
     if pause is not None:
@@ -113,6 +139,7 @@ class _CompiledCall:
         self.operands = (*call.inputs, *call.outputs)
         self.index_maps = [compiler.code(operand.index_map) for operand in self.operands]
         self.inputs, self.outputs = equation.inputs, equation.outputs
+        self.has_barrier = has_entry_barrier(compiler, [call.body], call)
         self.dynamic = sum(size is None for size in call.grid)
         self.first_input = self.dynamic + call.prefetched
         self.scratch = range(call.prefetched + len(self.operands), len(call.arguments))
@@ -123,7 +150,9 @@ class _CompiledCall:
         call, line = self.call, self.line
         given = [env[i] for i in self.inputs]
         # Of several TensorCores the first one runs it.
-        entered = yield from enter(core, Call(call.name, call.collective_id, (0,), self.id, line))
+        entered = yield from enter(
+            core, Call(call.name, call.collective_id, self.has_barrier, (0,), self.id, line)
+        )
         if not entered:
             return
         grid = _grid(call.grid, given[: self.dynamic], line)
@@ -203,6 +232,10 @@ class _CompiledCall:
         set_all(env, self.outputs, results[len(self.call.inputs) :])
 
 
+_ENTRY_BARRIER = (
+    "entry-barrier: Pallas puts a barrier of all devices before a kernel that has a device_id, and "
+    "no barrier semaphore or collective_id"
+)
 _IN_ORDER = "parallel dimensions of a grid run in order, on one core"
 
 
