@@ -346,6 +346,38 @@ def signal_without_barrier() -> Program:
     return program(cores)
 
 
+@finds(FindingKind.AMOUNT, 5)
+def negative_signal() -> Program:
+    """Device x=2 signals `sem` by -1 at kernel.py:5: only the owner of a semaphore may take from
+    it, with a wait, or a wait that could go on may be held up again. Signal 0 or more.
+    """
+    # If that comes before the wait of core 1, there is a deadlock; in the usual order there is not.
+    sem, ack = Semaphore(1, SEM), Semaphore(2, SEM)
+    return program(
+        [
+            inside(Signal(sem, 1, line(2)), barrier=True),
+            inside(Wait(sem, 1, line(3)), Signal(ack, 1, line(4)), barrier=True),
+            inside(
+                Signal(sem, -1, line(5)),
+                Wait(ack, 1, line(6)),
+                Signal(sem, 1, line(7)),
+                barrier=True,
+            ),
+        ]
+    )
+
+
+@finds(FindingKind.AMOUNT, 3)
+def too_much() -> Program:
+    """`sem` may come to 2147483648, with what the device adds at kernel.py:3: it can hold no more
+    than 2147483647. Signal less, or wait in between.
+    """
+    sem = Semaphore(0, SEM)
+    signals: list[Event] = [Signal(sem, 2**30, line(number)) for number in (2, 3)]
+    waits: list[Event] = [Wait(sem, 2**30, line(number)) for number in (4, 5)]
+    return program([inside(*signals, *waits)])
+
+
 @finds(FindingKind.RACE, 2)
 def overlaps_itself() -> Program:
     """The copy started at kernel.py:2 reads `o_ref[0:4]` and writes `o_ref[2:6]`, which share

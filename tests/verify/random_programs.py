@@ -107,6 +107,8 @@ class _Writer:
     def signal(self) -> None:
         giver, taker, index = self.number(self.n), self.number(self.n), self.number(2)
         amount = 0 if self.rarely() else 1 + self.number(2)
+        if self.rarely():  # two of these are more than a semaphore can hold (rule 3)
+            amount = 2**30
         self.emit(giver, Signal(self.semaphore(taker, 1, index), amount, NOWHERE))
         self.wait(taker, Wait(self.semaphore(taker, 1, index), amount, NOWHERE))
 
@@ -216,4 +218,7 @@ def mutate(draw: st.DrawFn, cores: list[list[Event]]) -> None:
     elif what == "swap" and at + 1 in places:
         events[at : at + 2] = [events[at + 1], event]
     elif isinstance(event, (Signal, Wait)):
-        events[at] = event._replace(amount=3 - event.amount if event.amount < 3 else 1)
+        amount = 3 - event.amount if event.amount < 3 else 1
+        if draw(st.integers(0, 5)) == 5:
+            amount = -1  # rule 3
+        events[at] = event._replace(amount=amount)

@@ -8,7 +8,9 @@ notes what goes wrong in it:
 - leak: a semaphore is above zero after its owner has left the call (the barrier semaphore: after
   the owner's last event, in a state in which nothing can happen);
 - race: two accesses to the same memory are in flight, or about to happen, in one state; also
-  those of one copy, which moves its elements in any order (rule 2).
+  those of one copy, which moves its elements in any order (rule 2);
+- amount: a core is about to signal, wait for or copy less than nothing, or a semaphore holds more
+  than 32 bits with a sign can (rule 3).
 
 A copy of amount 0 does nothing (rule 1).
 
@@ -58,6 +60,8 @@ class Truth:
     before_entry: set[AccessKey] = dataclasses.field(default_factory=set)  # of copies
     signals_before_entry: set[tuple[int, int]] = dataclasses.field(default_factory=set)
     after_exit: set[AccessKey] = dataclasses.field(default_factory=set)
+    negative: set[tuple[int, int]] = dataclasses.field(default_factory=set)
+    overflows: set[Semaphore] = dataclasses.field(default_factory=set)
     states: int = 0
 
     @property
@@ -69,6 +73,8 @@ class Truth:
             or self.before_entry
             or self.signals_before_entry
             or self.after_exit
+            or self.negative
+            or self.overflows
         )
 
 
@@ -214,6 +220,11 @@ class Search:
     def add(values: tuple[int, ...], here: int, amount: int) -> tuple[int, ...]:
         return (*values[:here], values[here] + amount, *values[here + 1 :])
 
+    def counts_granules(self, semaphore: Semaphore) -> bool:
+        """Whether it counts 32 bytes as one."""
+        allocated = self.program.allocations.get(semaphore.allocation)
+        return allocated is not None and allocated.what.lower().startswith("dma")
+
     def active(self, state: State) -> list[tuple[AccessKey, Region, bool]]:
         """The accesses that are in flight, or that a core makes next."""
         found: list[tuple[AccessKey, Region, bool]] = []
@@ -268,6 +279,8 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
     if is_last and any(at < len(program.cores[core]) for core, at in enumerate(done)):
         truth.deadlock = True
     for semaphore, value in zip(job.semaphores, values, strict=True):
+        if value >= 2**31 * (32 if job.counts_granules(semaphore) else 1):
+            truth.overflows.add(semaphore)
         if value == 0:
             continue
         if semaphore.is_global:
@@ -291,6 +304,8 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
         semaphore = event.semaphore if isinstance(event, Signal) else None
         if isinstance(event, Start):
             semaphore = event.recv
+        if isinstance(event, (Signal, Start, Wait)) and event.amount < 0:
+            truth.negative.add((core, at))
         if isinstance(event, (Signal, Start)) and not event.amount:
             continue
         if semaphore is None or semaphore.is_global or semaphore.core == core:

@@ -59,7 +59,8 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
     overlapping: dict[Region, list[Region]] = {region: [] for region in distinct}
     ranks: dict[int, list[Region]] = defaultdict(list)
     for region in distinct:
-        ranks[len(region.low)].append(region)
+        if not region.is_empty:
+            ranks[len(region.low)].append(region)
     for rank, group in ranks.items():
         for other, members in ranks.items():
             if other != rank:  # boxes of another rank are not understood: all of the buffer
@@ -72,8 +73,7 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
         axis = max(range(rank), key=lambda d: len({region.low[d] for region in group}))
         ordered = sorted(group, key=lambda region: region.low[axis])
         for i, region in enumerate(ordered):
-            if region.overlaps(region):  # not empty
-                overlapping[region].append(region)
+            overlapping[region].append(region)
             for j in range(i + 1, len(ordered)):
                 if ordered[j].low[axis] >= region.high[axis]:
                     break

@@ -7,11 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 
 from safepallas._verify.analysis.accesses import memory_accesses
+from safepallas._verify.analysis.amounts import negative_amounts, overflows
 from safepallas._verify.analysis.deadlocks_and_leaks import deadlocks, leaks, place_in_order
 from safepallas._verify.analysis.happens_before import RUNS, Budget, Ordering
 from safepallas._verify.analysis.lifetimes import lifetime_violations
 from safepallas._verify.analysis.races import races
-from safepallas._verify.analysis.semaphore_machine import number_program, schedule
+from safepallas._verify.analysis.semaphore_machine import (
+    NumberedProgram,
+    number_program,
+    schedule,
+)
 from safepallas._verify.diagnostics.details import Leak, NeverAllocated
 from safepallas._verify.diagnostics.finding import Finding
 from safepallas._verify.program import (
@@ -82,15 +87,19 @@ def analyse(
         )
     budget = Budget(limit, tell, runs)
     tell(f"deadlocks and leaks, events: {numbered.events:,}")
-    budget.spend(numbered.events)
-    run = schedule(numbered)
     counts: Counter[type] = Counter()
     for events in program.cores:
         counts.update(map(type, events))
+    found = negative_amounts(numbered, budget)
+    if found:  # no more can be said: see there
+        return Analysis(found, list(found[0].schedule), _counts(numbered, counts, budget))
+    budget.spend(numbered.events)
+    run = schedule(numbered)
     found, leaking = leaks(numbered, run)
     found += deadlocks(numbered, run)
     found.sort(key=lambda finding: place_in_order(numbered, finding))
     try:
+        found += overflows(numbered, run, budget)
         ordering = Ordering(numbered, run, budget)
         accesses = memory_accesses(program, run)
         found += races(numbered, run, accesses, ordering, budget)
@@ -100,16 +109,16 @@ def analyse(
     except UndecidedError:
         if not found:
             raise  # else it is not safe, whatever there is besides
-    return Analysis(
-        found,
-        run.order,
-        {
-            "cores": len(program.cores),
-            "events": numbered.events,
-            "copies": counts[Start],
-            "waits": counts[Wait],
-            "signals": counts[Signal],
-            "accesses": counts[Access],
-            "exact runs": budget.exact_runs,
-        },
-    )
+    return Analysis(found, run.order, _counts(numbered, counts, budget))
+
+
+def _counts(numbered: NumberedProgram, counts: Counter[type], budget: Budget) -> dict[str, int]:
+    return {
+        "cores": len(numbered.ops),
+        "events": numbered.events,
+        "copies": counts[Start],
+        "waits": counts[Wait],
+        "signals": counts[Signal],
+        "accesses": counts[Access],
+        "exact runs": budget.exact_runs,
+    }

@@ -161,13 +161,11 @@ def _certain(first: MemoryAccess, then: MemoryAccess, ordering: Ordering, *, exa
 def _finding(
     first: MemoryAccess, then: MemoryAccess, numbered: NumberedProgram, run: Run
 ) -> Finding:
+    lines: tuple[Line, ...] = (then.line, first.line)
     if first.begin == then.begin:
-        order, lines = run.order[: run.order.index(Step(*then.begin)) + 1], (then.line,)
+        lines, order = (then.line,), run.order[: run.order.index(Step(*then.begin)) + 1]
     else:
-        order, lines = (
-            schedule_without(numbered, first.end, then.begin),
-            (then.line, first.line),
-        )
+        order = schedule_without(numbered, first.end, then.begin)
     return Finding(
         FindingKind.RACE,
         lines,

@@ -141,6 +141,24 @@ class UnawaitedCopy:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class NegativeAmount:
+    """A signal, a wait or a copy of less than nothing."""
+
+    event: Where
+    amount: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Overflow:
+    """A semaphore that may come to more than it can hold."""
+
+    semaphore: Semaphore
+    value: int
+    most: int  # that it can hold
+    last: Where  # the last event that adds to it, in the schedule that shows it
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Stated:
     """What was found while the program was extracted, before there is one to draw names from."""
 
@@ -156,5 +174,7 @@ Detail: TypeAlias = (
     | SignalBeforeEntry
     | AccessAfterExit
     | UnawaitedCopy
+    | NegativeAmount
+    | Overflow
     | Stated
 )

@@ -25,6 +25,7 @@ class FindingKind(enum.Enum):
     OUT_OF_BOUNDS = "out-of-bounds"  #: an access, or a block, outside of its buffer
     REMOTE_BEFORE_ENTRY = "remote-before-entry"  #: use of memory of a core not in the kernel yet
     KIND = "kind"  #: a semaphore of another kind than the operation takes
+    AMOUNT = "amount"  #: a negative amount, or more than a semaphore can hold
 
 
 @dataclasses.dataclass(slots=True)

@@ -15,7 +15,9 @@ from safepallas._verify.diagnostics.details import (
     Detail,
     Leak,
     MemoryAccess,
+    NegativeAmount,
     NeverAllocated,
+    Overflow,
     Race,
     SignalBeforeEntry,
     Stated,
@@ -30,6 +32,8 @@ from safepallas._verify.program import (
     Region,
     Release,
     Semaphore,
+    Signal,
+    Start,
     Where,
 )
 
@@ -85,6 +89,10 @@ class _Messages:
                     "or the scope of its memory, ends: no wait makes sure that it is over. Wait "
                     "for it before."
                 )
+            case NegativeAmount():
+                return self.negative_amount(detail)
+            case Overflow():
+                return self.overflow(detail)
         assert_never(detail)
 
     # Names in a sentence.
@@ -150,6 +158,28 @@ class _Messages:
             f"{self._amount(semaphore, leak.balance)} {when}: it gets "
             f"{self._amount(semaphore, leak.added)} in all, the last by {last}, and {took}."
             f"{_likewise(len(leak.others), 'semaphore')} {advice}"
+        )
+
+    def negative_amount(self, negative: NegativeAmount) -> str:
+        event = self._event(negative.event)
+        what, fix = "waits for", "Wait for"
+        if isinstance(event, Start):
+            what, fix = "copies", "Copy"
+        elif isinstance(event, Signal):
+            what, fix = f"signals {self._semaphore(event.semaphore)} by", "Signal"
+        return (
+            f"{_first(self._core(negative.event.core))} {what} {negative.amount} at {event.line}: "
+            "only the owner of a semaphore may take from it, with a wait, or a wait that could go "
+            f"on may be held up again. {fix} 0 or more."
+        )
+
+    def overflow(self, overflow: Overflow) -> str:
+        semaphore = overflow.semaphore
+        return (
+            f"{_first(self._semaphore(semaphore))}{self._of(semaphore.core)} may come to "
+            f"{self._amount(semaphore, overflow.value)}, with what "
+            f"{self._core(overflow.last.core)} adds at {self._event(overflow.last).line}: it can "
+            f"hold no more than {overflow.most}. Signal less, or wait in between."
         )
 
     def _ending(self, end: Where) -> str:

@@ -217,6 +217,7 @@ _NAMES: Final = {
     FindingKind.OUT_OF_BOUNDS: "out of bounds",
     FindingKind.REMOTE_BEFORE_ENTRY: "use of another core's memory before its entry",
     FindingKind.KIND: "semaphore of the wrong kind",
+    FindingKind.AMOUNT: "amount that a semaphore cannot hold",
 }
 
 
