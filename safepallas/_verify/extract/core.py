@@ -72,11 +72,11 @@ class Shared:
             text = f"whether the access to `{name}` at {line} is in bounds: its index is not known"
             self.program.not_checked.append(text)
 
-    def out_of_bounds(self, name: str, text: str, line: Line) -> None:
-        """What is read or written is not there: once for each buffer and line."""
+    def add(self, kind: FindingKind, name: str, text: str, line: Line) -> None:
+        """What is wrong and can be gone past: once for each allocation and line."""
         if (name, line) not in self._found:
             self._found.add((name, line))
-            self.program.found.append(stated(FindingKind.OUT_OF_BOUNDS, text, line))
+            self.program.found.append(stated(kind, text, line))
 
     def members(self, places: tuple[int, ...]) -> tuple[int, ...]:
         """The cores at these places of all devices: the same tuple each time."""
@@ -269,7 +269,9 @@ class Core:
         what = "" if shape == ref.shape else f" in a view of shape {shape}"
         text = f"{self.place_and_step} {verb} `{name}[{_spans(low, high)}]`{what}, "
         text += f"but {f'`{name}`' if not what else 'the view'} has the shape {shape}: "
-        self.shared.out_of_bounds(name, text + _which_leaves(low, high, shape), line)
+        self.shared.add(
+            FindingKind.OUT_OF_BOUNDS, name, text + _which_leaves(low, high, shape), line
+        )
 
     @property
     def place_and_step(self) -> str:
