@@ -58,6 +58,11 @@ _SHARING = {
 }
 
 
+def stays_on_core(aval: Any) -> bool:
+    """Whether an array lies in a core's own memory between kernels."""
+    return getattr(aval, "memory_space", None) in {pltpu.VMEM, pltpu.SMEM}
+
+
 class Memory(NamedTuple):
     """What a ref is a ref to."""
 

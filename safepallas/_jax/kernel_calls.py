@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from jax.extend.core import Jaxpr, JaxprEqn
 
 from safepallas._jax import compat, jaxprs
-from safepallas._jax.core_meshes import Argument, Cores, Memory, arguments_of, cores_of, memory_of
+from safepallas._jax.core_meshes import (
+    Argument,
+    Cores,
+    Memory,
+    arguments_of,
+    cores_of,
+    memory_of,
+    stays_on_core,
+)
 from safepallas._jax.jaxprs import AnyJaxpr
 
 
@@ -20,6 +28,7 @@ class BlockOperand(NamedTuple):
     block: tuple[int | None, ...]  # None for a dimension that the kernel does not see
     is_blocked: bool  # the index map counts blocks
     index_map: AnyJaxpr
+    stays: bool  # in a core's memory, from one kernel to the next: nothing is copied
     is_padded: bool  # an element of the index map may lie before the array, or behind it
 
     def ends(self, block: Sequence[object]) -> list[tuple[int, int] | None]:
@@ -40,9 +49,10 @@ class BlockOperand(NamedTuple):
 
 
 class KernelCall(NamedTuple):
-    """A ``pallas_call``. Operands: grid sizes, prefetched ones, inputs."""
+    """A ``pallas_call``. Operands: refs it closes over, grid sizes, prefetched ones, inputs."""
 
     body: Jaxpr
+    closed_over: tuple[Argument, ...]
     arguments: tuple[Argument, ...]  # of the body: prefetched, inputs, outputs, scratch
     name: str
     grid: tuple[int | None, ...]  # None for a size that is an operand
@@ -65,9 +75,11 @@ def kernel_call(equation: JaxprEqn) -> KernelCall:
         for i, block in enumerate(mapping.block_mappings)
     ]
     semantics = getattr(params["compiler_params"], "dimension_semantics", None)
+    arguments = arguments_of(body)
     return KernelCall(
         body,
-        tuple(arguments_of(body)),
+        tuple(arguments[: len(body.constvars)]),
+        tuple(arguments[len(body.constvars) :]),
         str(params.get("name") or jaxprs.function_of(body)),
         tuple(None if compat.is_dynamic(size) else int(size) for size in mapping.grid),
         first,
@@ -99,6 +111,7 @@ def _block_operand(mapping: Any, aval: object) -> BlockOperand:
         tuple(block),
         is_blocked,
         mapping.index_map_jaxpr,
+        stays_on_core(mapping.array_aval),
         any(any(getattr(size, "padding", ())) for size in mapping.block_shape),
     )
 

@@ -35,6 +35,8 @@ Operation: TypeAlias = (
     | calls.CoreCall
     | calls.ShardMap
     | ops.PassThrough
+    | ops.NewRef
+    | ops.RunState
     | ops.RefBoundary
     | ops.Other
 )
@@ -96,6 +98,9 @@ _READERS: Final[dict[str, Callable[[JaxprEqn], Operation]]] = {
     # neither
     "optimization_barrier": ops.pass_through,
     "with_memory_space_constraint": ops.pass_through,
+    # refs of JAX, between kernels
+    "new_ref": ops.new_ref,
+    "run_state": ops.run_state,
     "freeze": ops.ref_boundary,
     "free_ref": ops.ref_boundary,
 }

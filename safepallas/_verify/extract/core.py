@@ -23,7 +23,7 @@ from safepallas._verify.extract.memory import (
     may_be_kept,
 )
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.values import UNKNOWN, Known
+from safepallas._verify.extract.values import UNKNOWN, Known, Unknown
 from safepallas._verify.program import (
     Allocation,
     Barrier,
@@ -114,7 +114,7 @@ class _ReadOnly(Contents):
     __slots__ = ()
 
     def store(self, at: NumpyIndex, value: Known, adds: bool = False) -> None:
-        if value is not UNKNOWN or self.is_known.any():
+        if not isinstance(value, Unknown) or self.is_known.any():
             raise LockstepError
 
 
@@ -233,9 +233,28 @@ class Core:
         self.open.append(memory)
         return ref
 
-    def hold(self, ref: Ref) -> Ref:
+    def new_ref_of_jax(self, key: Hashable, memory: Memory, line: Line, value: Value) -> Ref:
+        """A ref between kernels: to what it is made of, or to a copy of an array.
+
+        It is there from the next call on, and its name is that of the first kernel that gets it.
+        """
+        if isinstance(value, Ref):
+            return value
+        call, self.call = self.call, self.calls
+        number = self.count(("ref of JAX", key))
+        ref = self.new_ref(("ref of JAX", key, number), memory, "", line, value)
+        self.call = call
+        ref.is_of_jax = True
+        return ref
+
+    def is_new(self, ref: Ref) -> bool:
+        """Whether no call has held it yet."""
+        return self.shared.program.allocations[ref.allocation].until < 0
+
+    def hold(self, ref: Ref, name: str = "") -> Ref:
         """A ref that an earlier call has handed on belongs to this call too."""
         allocated = self.shared.program.allocations[ref.allocation]
+        allocated.name = allocated.name or name or "ref"
         allocated.until = max(allocated.until, self.call)
         return ref
 

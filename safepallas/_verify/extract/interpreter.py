@@ -66,6 +66,39 @@ def run(code: Code, core: Core, operands: Sequence[Value]) -> Generator[None, No
     return [env[at] for at in code.results]
 
 
+def run_inside(
+    code: Code,
+    core: Core,
+    env: Env,
+    inputs: Sequence[int],
+    operands: Sequence[Value],
+    twice: set[int],
+) -> Generator[None, None, list[Value]]:
+    """Run it, and tell those outside which memory its operands have come to be in.
+
+    `twice` are the places of arrays that it gets more than once: in there they are one, too.
+    """
+    inner = code.template[:]
+    marks: dict[int, Unknown] = {}
+    for at, outside, value in zip(code.arguments, inputs, operands, strict=True):
+        is_marked = outside in twice and value is UNKNOWN
+        inner[at] = marks.setdefault(outside, Unknown()) if is_marked else value
+    for step in code.steps:
+        pause = step(core, inner)
+        if pause is not None:
+            yield from pause
+    for at, outside in zip(code.arguments, inputs, strict=True):
+        if isinstance(inner[at], Ref):
+            env[outside] = inner[at]
+    return [inner[at] for at in code.results]
+
+
+def given_twice(equation: Equation) -> set[int]:
+    """The places of arrays that an equation gets more than once."""
+    atoms = zip(equation.jax.invars, equation.inputs, strict=True)
+    return {at for atom, at in atoms if equation.inputs.count(at) > 1 and jaxprs.shape_of(atom)}
+
+
 def run_alone(code: Code, core: Core, operands: Sequence[Value]) -> list[Value]:
     """Run what waits for no other core: all of a program, or what only computes."""
     running = run(code, core, operands)

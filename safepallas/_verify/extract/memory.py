@@ -69,12 +69,14 @@ class Ref:
         "contents",
         "dtype",
         "is_global",
+        "is_of_jax",
         "is_private",
         "kind",
         "lives_on",
         "place",
         "shape",
         "shared_by",
+        "stays",
     )
 
     def __init__(
@@ -98,6 +100,8 @@ class Ref:
         self.lives_on = lives_on  # the type of its cores, where it is another
         # Of semaphores of a scope: their stack, by its allocation, and the place of the first.
         self.place: tuple[int, int] | None = None
+        self.is_of_jax = False  # made by `jax.new_ref`, and not by a kernel
+        self.stays = False  # a buffer on a core, from one kernel to the next
         self.is_private = False  # one core's own, and no copy reaches it: accesses cannot race
 
     def owner(self, core: int) -> int:

@@ -23,7 +23,7 @@ _MOST_CACHED = 10_000
 
 
 class Unknown:
-    """A value that is not known. There is one: `UNKNOWN`."""
+    """A value that is not known: `UNKNOWN`, or an array that is told from others by its mark."""
 
     __slots__ = ()
 

@@ -36,12 +36,17 @@ _VERBS = {False: "loads", True: "stores to"}
 def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -> Do:
     view, line = ViewReader(equation, access.view), equation.line
     out = equation.outputs[0] if equation.outputs else None
+    ref_at = equation.inputs[access.view.ref.at]
     is_write, verb = access.is_write, _VERBS[access.is_write]
     stored_at = None if access.stored is None else equation.inputs[access.stored.at]
 
     def do(core: Core, env: Env) -> None:
         if not core.is_inside:
-            return  # a ref of JAX between kernels: its reads and writes keep their order
+            # A ref of JAX between kernels: its reads and writes keep their order.
+            ref = env[ref_at]
+            if is_write and isinstance(ref, Ref) and ref.contents is not None:
+                ref.contents.store(None, UNKNOWN)
+            return
         ref, box = view(env)
         core.check_bounds(ref, box, verb, line, is_partial=access.is_masked)
         if not ref.is_private:

@@ -71,10 +71,19 @@ def _core_call(compiler: Compiler, equation: Equation, call: calls.CoreCall) -> 
             if operand is not None:
                 refs.append(refs[operand])
             elif isinstance(given, Ref):
+                is_apart = given.is_of_jax and given.kind is None
+                if len(places) > 1 and is_apart and core.is_new(given) and memory is not None:
+                    # Each call is followed for itself: nothing is in flight between two of them.
+                    shared_by = _sharers_of(sharers, memory, i < operands, f"`{name}`", line)
+                    ref = core.new_ref((core.call, i), memory, name, line, UNKNOWN, shared_by)
+                    if given.contents is not None:
+                        given.contents.store(None, UNKNOWN)
+                    refs.append(ref)
+                    continue
                 if len(places) > 1:
                     text = "What an earlier call hands on to several cores is not followed."
                     raise UndecidedError(text, line)
-                refs.append(core.hold(given))
+                refs.append(core.hold(given, name))
             elif memory is None:  # a number that the body closes over
                 refs.append(given)
             else:
@@ -156,7 +165,36 @@ def _ref_boundary(compiler: Compiler, equation: Equation, operation: ops.RefBoun
     return do
 
 
+def _new_ref(compiler: Compiler, equation: Equation, new: ops.NewRef) -> Do:
+    (at,), (out,), line, me = equation.inputs, equation.outputs, equation.line, id(equation.jax)
+
+    def do(core: Core, env: Env) -> None:
+        env[out] = core.new_ref_of_jax(me, new.memory, line, env[at])
+
+    return do
+
+
+def _run_state(compiler: Compiler, equation: Equation, state: ops.RunState) -> Do:
+    code, line, me = compiler.code(state.body), equation.line, id(equation.jax)
+    inputs, outputs = equation.inputs, equation.outputs
+
+    def do(core: Core, env: Env) -> Pause:
+        refs: list[Value] = []
+        for i, (at, (_, memory)) in enumerate(zip(inputs, state.allocated, strict=True)):
+            if memory is None or core.is_inside:
+                raise UndecidedError("run_state in a kernel is not followed.", line)
+            refs.append(core.new_ref_of_jax((me, i), memory, line, env[at]))
+        yield from run(code, core, refs)
+        # A number is no ref: only arrays and semaphores are known by their memory from here on.
+        for at, ref in zip(outputs, refs, strict=True):
+            env[at] = ref if isinstance(ref, Ref) and ref.shape else UNKNOWN
+
+    return do
+
+
 RULES: Rules = {
+    ops.NewRef: _new_ref,
+    ops.RunState: _run_state,
     calls.CoreCall: _core_call,
     ops.SubcoreBarrier: _subcore_barrier,
     ops.RefBoundary: _ref_boundary,
