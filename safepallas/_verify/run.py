@@ -57,12 +57,12 @@ def judge(program: Program, analysis: Analysis) -> Report:
     findings = [*program.found, *(finding for finding in analysis.findings if finding.is_sure)]
     doubtful = [finding for finding in analysis.findings if not finding.is_sure]
     if findings:
-        return Report("unsafe", findings, program, analysis)
+        return Report("unsafe", findings, program, analysis, notes=analysis.notes)
     if doubtful:
         reason = UndecidedError(
             "Two accesses may overlap: where one of them goes is not known before it runs. "
             + doubtful[0].text,
             doubtful[0].lines[0],
         )
-        return Report("undecided", [], program, analysis, reason)
-    return Report("safe", [], program, analysis)
+        return Report("undecided", [], program, analysis, reason, analysis.notes)
+    return Report("safe", [], program, analysis, notes=analysis.notes)

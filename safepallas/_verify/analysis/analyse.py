@@ -17,7 +17,7 @@ from safepallas._verify.analysis.semaphore_machine import (
     number_program,
     schedule,
 )
-from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.diagnostics.finding import Finding, Note
 from safepallas._verify.program import (
     Access,
     Program,
@@ -43,6 +43,7 @@ class Analysis:
     findings: list[Finding]
     order: list[Step]  # one schedule, as far as it goes: each core and copy a step in turn
     counts: dict[str, int]
+    notes: list[Note] = dataclasses.field(default_factory=list)
 
 
 def analyse(
@@ -86,18 +87,20 @@ def analyse(
     run = schedule(numbered)
     found, leaking = leaks(numbered, run)
     found += deadlocks(numbered, run)
+    notes: list[Note] = []
     found.sort(key=lambda finding: place_in_order(numbered, finding))
     try:
         found += overflows(numbered, run, budget)
         ordering = Ordering(numbered, run, budget)
         accesses = memory_accesses(program, run)
-        found += races(numbered, run, accesses, ordering, budget)
+        racing, notes = races(numbered, run, accesses, ordering, budget)
+        found += racing
         tell(f"lifetimes of memory, accesses: {len(accesses):,}")
-        found += lifetime_violations(numbered, run, accesses, ordering, leaking)
+        found += lifetime_violations(numbered, run, accesses, ordering, leaking, budget)
     except UndecidedError:
         if not found:
             raise  # else it is not safe, whatever there is besides
-    return Analysis(found, run.order, _counts(numbered, counts, budget))
+    return Analysis(found, run.order, _counts(numbered, counts, budget), notes)
 
 
 def _counts(numbered: NumberedProgram, counts: Counter[type], budget: Budget) -> dict[str, int]:

@@ -6,11 +6,12 @@ may still be in flight when the owner leaves.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
-from safepallas._verify.analysis.happens_before import Ordering
+from safepallas._verify.analysis.happens_before import Budget, Ordering
 from safepallas._verify.analysis.races import schedule_without
-from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run
+from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run, reach
 from safepallas._verify.diagnostics.details import (
     AccessAfterExit,
     AccessBeforeEntry,
@@ -119,13 +120,14 @@ def lifetime_violations(
     accesses: list[MemoryAccess],
     ordering: Ordering,
     leaking: set[Semaphore],
+    budget: Budget,
 ) -> list[Finding]:
     """What uses memory that is not allocated: one finding for each pair of source lines.
 
     `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is reported
     there.
     """
-    search = _Search(numbered, ordering)
+    search = _Search(numbered, ordering, budget)
     for access in accesses:
         if access.end.part:
             search.access_before_entry(access)
@@ -146,8 +148,9 @@ def lifetime_violations(
 class _Search:
     """Looks at copies and signals one by one, and keeps a finding for each pair of lines."""
 
-    def __init__(self, numbered: NumberedProgram, ordering: Ordering) -> None:
+    def __init__(self, numbered: NumberedProgram, ordering: Ordering, budget: Budget) -> None:
         self._numbered = numbered
+        self._budget = budget
         self._cores = numbered.program.cores
         self._ordering = ordering
         self._lifetimes, self._known = Lifetimes(numbered), _KnownAllocations(ordering)
@@ -173,12 +176,21 @@ class _Search:
         all_allocated = self._lifetimes.allocations(sharers, allocation)
         if any(self._known.certain(one, access.begin) for one in all_allocated):
             return
+        numbered = self._numbered
+        if all_allocated[1:]:
+            # It may be certain that one of them is there, and not which.
+            numbered = _stopped_before(numbered, all_allocated)
+            self._budget.run(numbered.events)
+            if reach(numbered)[access.begin.core] <= access.begin.at:
+                return
         self._report(
             FindingKind.RACE,
             lines,
             AccessBeforeEntry(access, allocated),
             (access.begin, allocated),
-            schedule_without(self._numbered, Step(*allocated), access.begin),
+            schedule_without(
+                numbered, None if all_allocated[1:] else Step(*allocated), access.begin
+            ),
         )
 
     def access_after_exit(self, access: MemoryAccess, run: Run) -> None:
@@ -235,6 +247,14 @@ class _Search:
     ) -> None:
         program = self._numbered.program
         self.found[lines] = Finding(kind, lines, detail, events, schedule, program=program)
+
+
+def _stopped_before(numbered: NumberedProgram, events: list[Where]) -> NumberedProgram:
+    """The program in which these, and what comes after them on their cores, never happen."""
+    ops = [*numbered.ops]
+    for core, at in events:
+        ops[core] = ops[core][:at]
+    return dataclasses.replace(numbered, ops=ops)
 
 
 def _shares(numbered: NumberedProgram) -> dict[int, Mapping[int, tuple[int, ...]]]:
