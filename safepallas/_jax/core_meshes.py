@@ -66,6 +66,7 @@ class Memory(NamedTuple):
     sharing: Sharing
     is_in_place: bool  # handed to the kernel as it lies, and not block by block
     core_type: CoreType | None  # of the cores that it names (``SEMAPHORE @ mesh``), if any
+    space: str  # its name
 
 
 def memory_of(aval: Any) -> Memory:
@@ -79,6 +80,7 @@ def memory_of(aval: Any) -> Memory:
         _SHARING.get(space, Sharing.UNCLEAR),
         space in _IN_PLACE,
         None if cores is None else cores.core_type,
+        str(space),
     )
 
 

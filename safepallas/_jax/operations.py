@@ -46,6 +46,7 @@ class Signal(NamedTuple):
 class Wait(NamedTuple):
     view: View
     amount: Slot
+    decrement: Slot  # whether it takes what it waits for
 
 
 class Read(NamedTuple):
@@ -66,8 +67,8 @@ def signal(equation: JaxprEqn) -> Signal:
 
 
 def wait(equation: JaxprEqn) -> Wait:
-    ref, transforms, amount, *_ = _by_tree(equation, "args_tree")
-    return Wait(view_of(ref, transforms), amount)
+    ref, transforms, amount, decrement = _by_tree(equation, "args_tree")
+    return Wait(view_of(ref, transforms), amount, decrement)
 
 
 def read(equation: JaxprEqn) -> Read:

@@ -26,13 +26,27 @@ class Line(NamedTuple):
         return f"{self.file}:{self.number}"
 
 
-class Semaphore(NamedTuple):
-    """One counting semaphore of one core. Equal where it is the same one."""
+@dataclasses.dataclass(frozen=True, order=True, slots=True)
+class Semaphore:
+    """One counting semaphore of one core. Equal where it is the same one.
+
+    One of a scope is a place on a stack: `allocation` is then that of all such semaphores of the
+    call, and `indices` is the place. `scope` and `index` are what the scope calls it (rule 5).
+    """
 
     core: int
     allocation: int  # equal on all cores for the same request of the same call
     indices: tuple[int, ...] = ()
     is_global: bool = False  # the barrier semaphore, which outlives the call
+    scope: int = dataclasses.field(default=-1, compare=False)  # an allocation; -1: of no scope
+    index: tuple[int, ...] = dataclasses.field(default=(), compare=False)
+
+    @property
+    def named(self) -> tuple[int, tuple[int, ...]]:
+        """The allocation that has its name, and the indices there."""
+        if self.scope < 0:
+            return self.allocation, self.indices
+        return self.scope, self.index
 
 
 class Region(NamedTuple):
@@ -177,6 +191,7 @@ class Allocation:
     call: int  # the kernel call that it belongs to; -1 for what outlives calls
     shape: tuple[int, ...] = ()
     line: Line | None = None  # where it was allocated, if known
+    place: Hashable = None  # of a buffer of a scope: equal for those at the same place
     until: int = -1  # the last call that holds it, where `call` hands it on to a later one
     # By core, those that share it, the owner first; None where each has its own.
     shared_by: Mapping[int, tuple[int, ...]] | None = None

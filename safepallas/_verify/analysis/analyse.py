@@ -17,6 +17,7 @@ from safepallas._verify.analysis.semaphore_machine import (
     number_program,
     schedule,
 )
+from safepallas._verify.diagnostics.details import Leak, NeverAllocated
 from safepallas._verify.diagnostics.finding import Finding, Note
 from safepallas._verify.program import (
     Access,
@@ -44,6 +45,16 @@ class Analysis:
     order: list[Step]  # one schedule, as far as it goes: each core and copy a step in turn
     counts: dict[str, int]
     notes: list[Note] = dataclasses.field(default_factory=list)
+
+
+def _without_consequences(found: list[Finding]) -> list[Finding]:
+    """Leave out what is left on a semaphore by a copy to memory that never is there."""
+    nowhere = {one.events[0] for one in found if isinstance(one.detail, NeverAllocated)}
+    return [
+        one
+        for one in found
+        if not (isinstance(one.detail, Leak) and one.detail.is_copy and one.detail.last in nowhere)
+    ]
 
 
 def analyse(
@@ -97,6 +108,7 @@ def analyse(
         found += racing
         tell(f"lifetimes of memory, accesses: {len(accesses):,}")
         found += lifetime_violations(numbered, run, accesses, ordering, leaking, budget)
+        found = _without_consequences(found)
     except UndecidedError:
         if not found:
             raise  # else it is not safe, whatever there is besides

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from safepallas._verify.analysis.happens_before import Budget, Ordering
 from safepallas._verify.analysis.races import schedule_without
@@ -17,6 +18,7 @@ from safepallas._verify.diagnostics.details import (
     AccessBeforeEntry,
     Detail,
     MemoryAccess,
+    NeverAllocated,
     SignalBeforeEntry,
     UnawaitedCopy,
 )
@@ -37,6 +39,13 @@ from safepallas._verify.program import (
 _MARKS = {Enter, Leave, Allocate, Release}
 
 
+class Span(NamedTuple):
+    """From the event that begins a scope to the one that ends it; None if that never comes."""
+
+    begin: Where
+    end: Where | None = None
+
+
 class Lifetimes:
     """The events that allocate and release what each core has."""
 
@@ -45,6 +54,8 @@ class Lifetimes:
         self._calls: dict[tuple[bool, int, int], Where] = {}
         self._scopes: dict[tuple[bool, int, int], Where] = {}
         self._found: dict[tuple[bool, int, int], Where | None] = {}
+        # By core and allocation: when a buffer of scopes at one place is there, in order.
+        self._spans: dict[tuple[int, int], list[Span]] = {}
         for core, events in enumerate(numbered.program.cores):
             for at, event in enumerate(events):
                 if type(event) not in _MARKS:
@@ -56,9 +67,22 @@ class Lifetimes:
                 elif isinstance(event, Allocate):
                     for allocation in event.allocations:
                         self._scopes.setdefault((True, core, allocation), Where(core, at))
+                        spans = self._spans.setdefault((core, allocation), [])
+                        spans.append(Span(Where(core, at)))
                 elif isinstance(event, Release):
                     for allocation in event.allocations:
                         self._scopes[False, core, allocation] = Where(core, at)
+                        spans = self._spans[core, allocation]
+                        spans[-1] = Span(spans[-1].begin, Where(core, at))
+
+    def is_scoped(self, allocation: int) -> bool:
+        """Whether it is a buffer that only scopes have."""
+        allocated = self._allocations.get(allocation)
+        return allocated is not None and allocated.place is not None
+
+    def spans(self, core: int, allocation: int) -> list[Span]:
+        """When a core has a buffer of scopes."""
+        return self._spans.get((core, allocation), [])
 
     def allocation(self, core: int, allocation: int) -> Where | None:
         """The event from which on it is there; None if it outlives the calls."""
@@ -127,9 +151,11 @@ def lifetime_violations(
     `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is reported
     there.
     """
-    search = _Search(numbered, ordering, budget)
+    search = _Search(numbered, ordering, run, budget)
     for access in accesses:
-        if access.end.part:
+        if access.end.part and search.is_of_a_scope_elsewhere(access):
+            search.access_to_a_scope(access)
+        elif access.end.part:
             search.access_before_entry(access)
             if not leaking or not _told_by(numbered, access) & leaking:
                 search.access_after_exit(access, run)
@@ -148,8 +174,11 @@ def lifetime_violations(
 class _Search:
     """Looks at copies and signals one by one, and keeps a finding for each pair of lines."""
 
-    def __init__(self, numbered: NumberedProgram, ordering: Ordering, budget: Budget) -> None:
+    def __init__(
+        self, numbered: NumberedProgram, ordering: Ordering, run: Run, budget: Budget
+    ) -> None:
         self._numbered = numbered
+        self._run = run
         self._budget = budget
         self._cores = numbered.program.cores
         self._ordering = ordering
@@ -160,6 +189,54 @@ class _Search:
     def _sharers(self, core: int, allocation: int) -> tuple[int, ...]:
         shared = self._shares.get(allocation)
         return (core,) if shared is None else shared[core]
+
+    def is_of_a_scope_elsewhere(self, access: MemoryAccess) -> bool:
+        """Whether it is to a buffer of a scope of another core."""
+        core, allocation = access.region[:2]
+        return access.begin.core != core and self._lifetimes.is_scoped(allocation)
+
+    def access_to_a_scope(self, access: MemoryAccess) -> None:
+        """A copy to a buffer of a scope must be within one time that its owner has it.
+
+        The last time that is sure to have begun before is the only one that it could be in: if it
+        is not sure to be over when that ends, there is a schedule in which it is not, and in which
+        the next time has not begun (both can be held back at once).
+        """
+        spans = self._lifetimes.spans(*access.region[:2])
+        if not spans:
+            if (access.line, access.line) not in self.found:
+                until = self._run.order.index(Step(*access.begin)) + 1
+                self.found[access.line, access.line] = Finding(
+                    FindingKind.RACE,
+                    (access.line,),
+                    NeverAllocated(access),
+                    (access.begin,),
+                    self._run.order[:until],
+                    program=self._numbered.program,
+                )
+            return
+        sure = [span for span in spans if self._known.certain(span.begin, access.begin)]
+        if not sure:
+            allocated = spans[0].begin
+            self._report(
+                FindingKind.RACE,
+                (access.line, self._cores[allocated.core][allocated.at].line),
+                AccessBeforeEntry(access, allocated),
+                (access.begin, allocated),
+                Step(*allocated),
+            )
+            return
+        release = sure[-1].end
+        if release is None or self._run.done[release.core] <= release.at:
+            return
+        if not self._ordering.certain(access.end, release):
+            self._report(
+                FindingKind.RACE,
+                (access.line, self._cores[release.core][release.at].line),
+                AccessAfterExit(access, release),
+                (access.begin, release),
+                access.end,
+            )
 
     def access_before_entry(self, access: MemoryAccess) -> None:
         """A copy from elsewhere may begin before the owner has entered."""
@@ -188,9 +265,8 @@ class _Search:
             lines,
             AccessBeforeEntry(access, allocated),
             (access.begin, allocated),
-            schedule_without(
-                numbered, None if all_allocated[1:] else Step(*allocated), access.begin
-            ),
+            None if all_allocated[1:] else Step(*allocated),
+            numbered,
         )
 
     def access_after_exit(self, access: MemoryAccess, run: Run) -> None:
@@ -201,12 +277,14 @@ class _Search:
         releases = self._lifetimes.releases(sharers, allocation, access.begin.core)
         if not releases or any(run.done[one.core] <= one.at for one in releases):
             return
-        release = releases[0]
+        release = self._own_release(access) or releases[0]
         if access.begin.core == release.core and access.begin.at > release.at:
             return  # a buffer of an earlier call, passed on to this one
         lines = (access.line, self._cores[release.core][release.at].line)
         if self.found and lines in self.found:
             return
+        if self._lifetimes.is_scoped(allocation):
+            releases = [release]
         if any(self._ordering.certain(access.end, one) for one in releases):
             return
         is_own = access.begin.core in sharers
@@ -215,8 +293,15 @@ class _Search:
             lines,
             UnawaitedCopy(access, release) if is_own else AccessAfterExit(access, release),
             (access.begin, release),
-            schedule_without(self._numbered, access.end, release),
+            access.end,
         )
+
+    def _own_release(self, access: MemoryAccess) -> Where | None:
+        """The end of the scope that the core is in which has it, and starts the copy there."""
+        for span in reversed(self._lifetimes.spans(*access.region[:2])):
+            if span.begin.core == access.begin.core and span.begin.at < access.begin.at:
+                return span.end
+        return None
 
     def signal_before_entry(self, at: Where, semaphore: Semaphore, line: Line) -> None:
         """What is added to a semaphore of another core may come before it is allocated."""
@@ -234,7 +319,7 @@ class _Search:
             lines,
             SignalBeforeEntry(at, semaphore, allocated),
             (at, allocated),
-            schedule_without(self._numbered, Step(*allocated), at),
+            Step(*allocated),
         )
 
     def _report(
@@ -243,9 +328,18 @@ class _Search:
         lines: tuple[Line, Line],
         detail: Detail,
         events: tuple[Where, Where],
-        schedule: list[Step],
+        held: Step | None,
+        numbered: NumberedProgram | None = None,
     ) -> None:
+        """With a schedule without `held` up to the later of the two, unless it is told already.
+
+        `numbered` is the program to take the schedule of, where it is not the whole one.
+        """
+        if lines in self.found:
+            return
         program = self._numbered.program
+        then = events[1] if held is not None and held.part else events[0]
+        schedule = schedule_without(numbered or self._numbered, held, then)
         self.found[lines] = Finding(kind, lines, detail, events, schedule, program=program)
 
 

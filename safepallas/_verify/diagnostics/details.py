@@ -117,6 +117,13 @@ class AccessBeforeEntry:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class NeverAllocated:
+    """A copy goes to a buffer of a scope that the other core never opens."""
+
+    access: MemoryAccess
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class SignalBeforeEntry:
     """A signal, or a copy's end, may reach a semaphore that is not allocated yet."""
 
@@ -171,6 +178,7 @@ Detail: TypeAlias = (
     | Leak
     | Race
     | AccessBeforeEntry
+    | NeverAllocated
     | SignalBeforeEntry
     | AccessAfterExit
     | UnawaitedCopy

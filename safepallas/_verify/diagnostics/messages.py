@@ -16,6 +16,7 @@ from safepallas._verify.diagnostics.details import (
     Leak,
     MemoryAccess,
     NegativeAmount,
+    NeverAllocated,
     Overflow,
     Race,
     SameWrites,
@@ -30,6 +31,7 @@ from safepallas._verify.program import (
     Line,
     Program,
     Region,
+    Release,
     Semaphore,
     Signal,
     Start,
@@ -69,12 +71,17 @@ class _Messages:
                 return self.race(detail.first, detail.second)
             case AccessBeforeEntry():
                 return self.access_before_entry(detail.access, self._event(detail.allocation))
+            case NeverAllocated():
+                return self.never_allocated(detail.access)
             case SignalBeforeEntry():
                 return self.signal_before_entry(detail)
             case AccessAfterExit():
+                what = "the kernel"
+                if isinstance(self._event(detail.release), Release):
+                    what = f"the scope that ends at {self._event(detail.release).line}"
                 return (
                     f"{_first(self._access(detail.access))} after "
-                    f"{self._names.memory(detail.access.region)} has left the kernel. Let that "
+                    f"{self._names.memory(detail.access.region)} has left {what}. Let that "
                     "device wait for the copy."
                 )
             case UnawaitedCopy():
@@ -105,7 +112,7 @@ class _Messages:
 
     def _semaphore(self, semaphore: Semaphore) -> str:
         name = self._names.semaphore(semaphore)
-        return f"the {name}" if semaphore.is_global else self._quoted(semaphore.allocation, name)
+        return f"the {name}" if semaphore.is_global else self._quoted(semaphore.named[0], name)
 
     def _region(self, region: Region) -> str:
         name = self._quoted(region.allocation, self._names.region(region))
@@ -119,7 +126,7 @@ class _Messages:
         return "" if self._program.is_alone else f" of {self._core(core)}"
 
     def _amount(self, semaphore: Semaphore, amount: int) -> str:
-        allocated = self._program.allocations.get(semaphore.allocation)
+        allocated = self._program.allocations.get(semaphore.named[0])
         if allocated is None or not allocated.what.lower().startswith("dma"):
             return str(amount)
         return f"{amount} byte" if amount == 1 else f"{amount} bytes"
@@ -316,6 +323,14 @@ class _Messages:
         return (
             f"{may}has entered the kernel: the memory may still be in use for something else. "
             "Start the copy after a barrier that waits for that device."
+        )
+
+    def never_allocated(self, access: MemoryAccess) -> str:
+        owner = self._names.memory(access.region)
+        return (
+            f"{_first(self._access(access))}, but {owner} never opens that scope: the memory is "
+            "not there, and whatever lies in its place is overwritten. Allocate it in the scratch "
+            f"of the kernel, or let {owner} open the scope too, and signal inside it."
         )
 
     def signal_before_entry(self, detail: SignalBeforeEntry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NoReturn
 
@@ -71,11 +72,11 @@ class Shared:
             text = f"whether the access to `{name}` at {line} is in bounds: its index is not known"
             self.program.not_checked.append(text)
 
-    def out_of_bounds(self, name: str, text: str, line: Line) -> None:
-        """What is read or written is not there: once for each buffer and line."""
+    def add(self, kind: FindingKind, name: str, text: str, line: Line) -> None:
+        """What is wrong and can be gone past: once for each allocation and line."""
         if (name, line) not in self._found:
             self._found.add((name, line))
-            self.program.found.append(stated(FindingKind.OUT_OF_BOUNDS, text, line))
+            self.program.found.append(stated(kind, text, line))
 
     def members(self, places: tuple[int, ...]) -> tuple[int, ...]:
         """The cores at these places of all devices: the same tuple each time."""
@@ -124,6 +125,8 @@ class Core:
         self.step: tuple[int, ...] = ()  # and where it is
         self.is_muted = False  # index maps run outside the kernel
         self.is_inside = False  # a kernel
+        self.stack = 0  # how many semaphores the scopes have that are open
+        self.open: list[Memory] = []  # the buffers that they have
         self._counts: dict[Hashable, int] = {}
 
     def emit(self, event: Event) -> None:
@@ -201,6 +204,31 @@ class Core:
         lives_on = None if named == self.part.core_type else named
         return Ref(number, shape, dtype, contents=contents, shared_by=sharers, lives_on=lives_on)
 
+    def new_scoped_ref(self, key: Hashable, memory: Memory, name: str, line: Line) -> Ref:
+        """A ref to memory of a scope that begins, on top of the scopes around it.
+
+        The semaphores of all scopes of a call are one stack, without regard to their kinds. Buffers
+        are at the same place where the same request is made on top of the same buffers.
+        """
+        ref = self.new_ref(key, memory, name, line)
+        if ref.lives_on is not None:
+            return ref
+        if ref.kind is not None:
+            call = self.call
+            stack = self.shared.number(
+                ("stack", call), lambda: Allocation("scopes", "semaphores of scopes", call)
+            )
+            ref.place = stack, self.stack
+            self.stack += math.prod(memory.shape)
+            return ref
+        beneath = [one for one in self.open if one.space == memory.space]
+        place = self.call, line, memory, *beneath
+        self.shared.program.allocations[ref.allocation].place = place
+        if ref.contents is not None and self.shared.lockstep is not None:
+            self.shared.lockstep.hold(self.number, place, ref.contents)
+        self.open.append(memory)
+        return ref
+
     def hold(self, ref: Ref) -> Ref:
         """A ref that an earlier call has handed on belongs to this call too."""
         allocated = self.shared.program.allocations[ref.allocation]
@@ -241,7 +269,9 @@ class Core:
         what = "" if shape == ref.shape else f" in a view of shape {shape}"
         text = f"{self.place_and_step} {verb} `{name}[{_spans(low, high)}]`{what}, "
         text += f"but {f'`{name}`' if not what else 'the view'} has the shape {shape}: "
-        self.shared.out_of_bounds(name, text + _which_leaves(low, high, shape), line)
+        self.shared.add(
+            FindingKind.OUT_OF_BOUNDS, name, text + _which_leaves(low, high, shape), line
+        )
 
     @property
     def place_and_step(self) -> str:

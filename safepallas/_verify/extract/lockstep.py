@@ -32,8 +32,8 @@ class Lockstep:
         self._values: dict[Semaphore, int] = {}
         self._waiting: dict[Semaphore, int] = {}
         self._arrived: dict[Hashable, list[int]] = {}
-        self._contents: dict[tuple[int, int], Contents] = {}
-        self._early: dict[tuple[int, int], list[tuple[NumpyIndex, Known]]] = {}
+        self._contents: dict[tuple[int, Hashable], Contents] = {}
+        self._early: dict[tuple[int, Hashable], list[tuple[NumpyIndex, Known]]] = {}
 
     def run(self, cores: Sequence[Pause]) -> None:
         """Resume one core after the other, until all have ended or none can go on."""
@@ -88,13 +88,13 @@ class Lockstep:
         if waiting is not None:
             self._ready.append(waiting)
 
-    def hold(self, core: int, allocation: int, contents: Contents) -> None:
-        """From now on, that is what the allocation of that core holds."""
+    def hold(self, core: int, allocation: Hashable, contents: Contents) -> None:
+        """From now on, that is what the allocation, or the place, of that core holds."""
         self._contents[core, allocation] = contents
         for at, value in self._early.pop((core, allocation), ()):
             contents.store(at, value)
 
-    def send(self, core: int, allocation: int, at: NumpyIndex, value: Known) -> None:
+    def send(self, core: int, allocation: Hashable, at: NumpyIndex, value: Known) -> None:
         """Numbers arrive at another core."""
         contents = self._contents.get((core, allocation))
         if contents is None:  # that core has not come to its allocation yet

@@ -72,6 +72,7 @@ class Ref:
         "is_private",
         "kind",
         "lives_on",
+        "place",
         "shape",
         "shared_by",
     )
@@ -95,6 +96,8 @@ class Ref:
         self.contents = contents
         self.shared_by = shared_by  # None where each core has its own
         self.lives_on = lives_on  # the type of its cores, where it is another
+        # Of semaphores of a scope: their stack, by its allocation, and the place of the first.
+        self.place: tuple[int, int] | None = None
         self.is_private = False  # one core's own, and no copy reaches it: accesses cannot race
 
     def owner(self, core: int) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from safepallas._jax.kernel_calls import BlockOperand
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.interpreter import Code, run_alone
 from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.values import UNKNOWN
@@ -90,7 +91,7 @@ class Window:
                     f"dimension {dim} that block starts at {start}, and the elements are 0 to "
                     f"{length - 1}. Bound what the index map returns, or make the grid smaller."
                 )
-                core.shared.out_of_bounds(allocated.name, text, self._line)
+                core.shared.add(FindingKind.OUT_OF_BOUNDS, allocated.name, text, self._line)
                 return
 
     def _move(self, core: Core) -> None:

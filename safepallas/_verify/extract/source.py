@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -35,7 +36,20 @@ from safepallas._verify.extract.rules import (
     kernel_calls,
     semaphores,
 )
-from safepallas._verify.program import Access, Event, Line, Program, Start, UndecidedError
+from safepallas._verify.program import (
+    Access,
+    Allocate,
+    Event,
+    Line,
+    Program,
+    Region,
+    Release,
+    Semaphore,
+    Signal,
+    Start,
+    UndecidedError,
+    Wait,
+)
 
 RULES: Rules = {
     **control.RULES,
@@ -175,6 +189,67 @@ def _sends_numbers(equation: JaxprEqn, copy: ops.CopyStart) -> bool:
     return is_kept and copy.target.device_id is not None
 
 
+def _unite_scopes(cores: list[list[Event]], program: Program) -> None:
+    """Make one allocation of the buffers of scopes at one place that another core copies to.
+
+    Which scope of the other core is open is not known to the one that copies: it is known by where
+    it lies (rule 6). What no other core reaches stays apart, by scope and by turn.
+    """
+    allocations = program.allocations
+    reached = {
+        allocations[event.target.allocation].place
+        for core, events in enumerate(cores)
+        for event in events
+        if isinstance(event, Start) and event.target.core != core
+    } - {None}
+    if not reached:
+        return
+    first: dict[Hashable, int] = {}
+    number = {
+        mine: first.setdefault(one.place, mine)
+        for mine, one in allocations.items()
+        if one.place in reached
+    }
+
+    def at(region: Region) -> Region:
+        return region._replace(allocation=number.get(region.allocation, region.allocation))
+
+    for events in cores:
+        for i, event in enumerate(events):
+            if isinstance(event, (Allocate, Release)):
+                mine = tuple([number.get(one, one) for one in event.allocations])
+                events[i] = event._replace(allocations=mine)
+            elif isinstance(event, Access):
+                events[i] = event._replace(region=at(event.region))
+            elif isinstance(event, Start):
+                events[i] = event._replace(source=at(event.source), target=at(event.target))
+
+
+# What a DMA semaphore counts, in bytes (libtpu 0.0.52; `tests/tpu/test_compiler_facts.py`).
+_GRANULE = 32
+
+
+def _count_granules(cores: Sequence[list[Event]], program: Program) -> None:
+    """Make one unit of the amounts on a place that scopes use for semaphores of several kinds."""
+    kinds: dict[Semaphore, set[bool]] = defaultdict(set)
+    found: list[tuple[list[Event], int, Semaphore]] = []
+    for events in cores:
+        for i, event in enumerate(events):
+            of_event = [event.send, event.recv] if isinstance(event, Start) else []
+            if isinstance(event, (Signal, Wait)):
+                of_event = [event.semaphore]
+            for one in of_event:
+                if one is not None and one.scope >= 0:
+                    is_dma = program.allocations[one.scope].what.startswith("DMA")
+                    kinds[one].add(is_dma)
+                    if not is_dma and not isinstance(event, Start):
+                        found.append((events, i, one))
+    for events, i, one in found:
+        event = events[i]
+        if len(kinds[one]) > 1 and isinstance(event, (Signal, Wait)):
+            events[i] = event._replace(amount=event.amount * _GRANULE)
+
+
 def _finish(shared: Shared, cores: Sequence[Core], times: int) -> Program:
     """Leave out the accesses to what is in no copy: one core never races with itself."""
     copied = {
@@ -201,6 +276,8 @@ def _finish(shared: Shared, cores: Sequence[Core], times: int) -> Program:
             mine.append(event)
         kept.append(mine)
     program = shared.program
+    _unite_scopes(kept, program)
+    _count_granules(kept, program)
     program.cores = kept
     program.assumed = [*shared.assumed]
     if times > 1:

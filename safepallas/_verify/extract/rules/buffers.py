@@ -90,14 +90,17 @@ def _run_scoped(compiler: Compiler, equation: Equation, scope: ops.RunScoped) ->
             text = "run_scoped of memory that several cores may share is not followed."
             raise UndecidedError(text, line)
         turn = core.count((core.call, me))
+        stack, opened = core.stack, len(core.open)
         refs = [
-            core.new_ref((core.call, me, turn, i), memory, name or f"scoped {i}", line)
+            core.new_scoped_ref((core.call, me, turn, i), memory, name or f"scoped {i}", line)
             for i, (name, memory) in enumerate(allocated)
         ]
         allocations = tuple([ref.allocation for ref in refs])
         core.emit(Allocate(allocations, line))
         results = yield from run(code, core, [*[env[i] for i in inputs], *refs])
         core.emit(Release(allocations, line))
+        core.stack = stack
+        del core.open[opened:]
         set_all(env, outputs, results)
 
     return do

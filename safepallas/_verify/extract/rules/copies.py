@@ -102,7 +102,9 @@ def _move(core: Core, to: Ref, filled: Box, owner: int, numbers: Known) -> None:
     owner = to.owner(owner)
     if owner != to.owner(core.number):
         if core.shared.lockstep is not None:
-            core.shared.lockstep.send(owner, to.allocation, filled.at, numbers)
+            place = core.shared.program.allocations[to.allocation].place
+            where = to.allocation if place is None else place
+            core.shared.lockstep.send(owner, where, filled.at, numbers)
     elif to.contents is not None:
         to.contents.store(filled.at, numbers)
 

@@ -80,6 +80,7 @@ def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     shared = core.shared
     core.call, core.collective_id = core.calls, call.collective_id
     core.calls += 1
+    core.stack = 0
     if core.call == len(shared.call_ids):
         if core.number and shared.lockstep is None:
             raise UndecidedError("Not all devices call the same kernels.", call.line)
