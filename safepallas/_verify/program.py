@@ -215,6 +215,9 @@ class Program:
     # What extraction has found wrong and gone past: accesses out of bounds.
     found: list[Finding] = dataclasses.field(default_factory=list)
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
+    # Cores of which only a beginning is known, and why: what they do after it may be anything.
+    open_cores: frozenset[int] = frozenset()
+    unknown: UndecidedError | None = None
     # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
 

@@ -21,6 +21,7 @@ from safepallas._verify.program import (
     Semaphore,
     Signal,
     Start,
+    UndecidedError,
     Wait,
 )
 
@@ -220,6 +221,21 @@ def protocols(draw: st.DrawFn) -> Program:
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         mutate(draw, writer.cores)
     return finish(writer.cores, calls, writer.scopes)
+
+
+@st.composite
+def beginnings(draw: st.DrawFn) -> tuple[Program, Program]:
+    """A program of which only the beginnings of some cores are known, and the whole (rule 12)."""
+    whole = draw(protocols())
+    opened = draw(st.sets(st.integers(0, len(whole.cores) - 1), min_size=1))
+    cores = [
+        events[: draw(st.integers(0, len(events)))] if core in opened else events
+        for core, events in enumerate(whole.cores)
+    ]
+    unknown = UndecidedError("a value is not known")
+    return dataclasses.replace(
+        whole, cores=cores, open_cores=frozenset(opened), unknown=unknown
+    ), whole
 
 
 def mutate(draw: st.DrawFn, cores: list[list[Event]]) -> None:

@@ -35,11 +35,13 @@ def races(
     accesses: list[MemoryAccess],
     ordering: Ordering,
     budget: Budget,
-) -> tuple[list[Finding], list[Note]]:
+) -> tuple[list[Finding], list[Note], UndecidedError | None]:
     """One finding for each pair of source lines that race, in the order of the schedule.
 
-    Notes are of writes that would race, were they not of the same bytes.
+    Notes are of writes that would race, were they not of the same bytes. The error is the limit
+    that was reached after races had been found.
     """
+    stopped = None
     search = _Search(ordering, SameBytes(numbered.program), _Pairs({}, {}), _Pairs({}, {}))
     found = search.found
     try:
@@ -61,7 +63,8 @@ def races(
                         compared += len(live[other])
                         live[other] = _compare(live[other], then, search, other == mine)
                 live[mine].append(then)
-    except UndecidedError:
+    except UndecidedError as error:
+        stopped = error
         if not found.sure:
             raise  # else what is found is wrong, whatever there is besides
     for pair in _with_themselves(accesses):
@@ -73,7 +76,8 @@ def races(
         return sorted(pairs.all(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
 
     findings = [_finding(first, then, numbered, run) for first, then in in_order(found)]
-    return findings, [_note(*pair, numbered.program) for pair in in_order(search.same)]
+    notes = [_note(*pair, numbered.program) for pair in in_order(search.same)]
+    return findings, notes, stopped
 
 
 def _note(first: MemoryAccess, then: MemoryAccess, program: Program) -> Note:

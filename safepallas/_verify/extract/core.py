@@ -57,6 +57,11 @@ class Shared:
         self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.sharers: dict[int, dict[Sharing, Sharers | None]] = {}  # by call
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more events, or turns of loops, than the limit."""
+        return self.events > self.limit or self.turns > 20 * self.limit
+
     def number(self, key: Hashable, describe: Callable[[], Allocation]) -> int:
         """The number of an allocation: the same on all cores for the same request."""
         number = self._numbers.get(key)

@@ -124,7 +124,8 @@ class Source:
             limit: the most events.
 
         Raises:
-            UndecidedError: something is not known, or there are too many events.
+            UndecidedError: something is not known, or there are too many events, and there is no
+                beginning to analyse. Else that is what `unknown` of the program says.
             WrongError: an index or a device id is out of range, or a semaphore of another kind.
         """
         times = repeat if repeat is not None else 2 if self.uses_barrier else 1
@@ -159,20 +160,39 @@ class Source:
                 what = "cores" if shared.program.parts else "devices"
                 tell(f"{core.number + 1} of {size} {what} read, {shared.events:,} events")
 
+        whole: set[int] = set()
+        stops: list[UndecidedError] = []
+
         def follow(core: Core) -> Pause:
-            for _ in range(times):
-                yield from run(code, core, self._values)
+            try:
+                for _ in range(times):
+                    yield from run(code, core, self._values)
+                whole.add(core.number)
+            except UndecidedError as error:
+                stops.append(error)
             tell_of(core)
 
         if lockstep is not None:
             lockstep.run([follow(core) for core in cores])
         else:
             for core in cores:
-                for _ in range(times):
-                    run_alone(code, core, self._values)
+                try:
+                    for _ in range(times):
+                        run_alone(code, core, self._values)
+                    whole.add(core.number)
+                except UndecidedError as error:
+                    stops.append(error)
                 tell_of(core)
-                if core.calls != len(shared.call_ids):
+                if shared.is_full:
+                    break
+                if not stops and core.calls != len(shared.call_ids):
                     raise UndecidedError("Not all devices call the same kernels.")
+        if stops:
+            # What is certain before the first unknown value stands (rule 12).
+            if not any(core.events for core in cores):
+                raise stops[0]
+            shared.program.unknown = stops[0]
+            shared.program.open_cores = frozenset(range(size)) - whole
         if not shared.call_ids:
             raise UndecidedError("The function calls no Pallas kernel: there is nothing to verify.")
         return _finish(shared, cores, times)

@@ -65,6 +65,7 @@ class Report:
     analysis: Schedule | None = None
     undecided: UndecidedError | None = None
     notes: Sequence[Note] = ()  # what is worth knowing and not wrong
+    accepted: Sequence[Finding] = ()  # findings of the kinds that `verify` was told to accept
 
     def __post_init__(self) -> None:
         # Undecided is never reported as safe, whoever makes the report.
@@ -90,6 +91,7 @@ class Report:
         paragraphs = [self._headline()]
         for number, finding in enumerate(self.findings, 1):
             paragraphs.append(_paragraph(number, finding))
+        paragraphs += map(_accepted, self.accepted)
         paragraphs += map(_noted, self.notes)
         if self.undecided is not None:
             paragraphs.append(_undecided_paragraph(self.undecided, bool(self.findings)))
@@ -163,6 +165,8 @@ class Report:
         if self.program is None:
             return f"{self.verdict}."
         found = f": {count(len(self.findings), 'finding')}" if self.findings else ""
+        if self.accepted:
+            found += f", {len(self.accepted)} accepted"
         names = Names(self.program)
         return f"{self.verdict}: {names.calls()} on {names.mesh()}{found}."
 
@@ -202,6 +206,11 @@ class Report:
 def _paragraph(number: int, finding: Finding) -> str:
     text = _fill(short_paths(finding.text, finding.lines), "   ", True)
     return f"{number}. {_NAMES[finding.kind]}{_at_lines(finding.lines)}\n{text}"
+
+
+def _accepted(finding: Finding) -> str:
+    text = _fill(short_paths(finding.text, finding.lines), "   ", True)
+    return f"Accepted: {_NAMES[finding.kind]}{_at_lines(finding.lines)}\n{text}"
 
 
 def _noted(note: Note) -> str:
