@@ -26,6 +26,7 @@ from safepallas._verify.extract.mesh import Mesh
 from safepallas._verify.extract.values import UNKNOWN, Known
 from safepallas._verify.program import (
     Allocation,
+    Assumption,
     Barrier,
     Enter,
     Event,
@@ -49,7 +50,9 @@ class Shared:
         self.events = 0
         self.turns = 0
         self.call_ids: list[Hashable] = []
-        self.assumed: dict[str, None] = {}
+        self.assumed: dict[Assumption, None] = {}
+        # Of prefetched values, by call and argument: as they are on each device.
+        self.prefetched: dict[tuple[int, str], dict[int, str]] = {}
         self._not_checked: set[tuple[str, Line]] = set()
         self._found: set[tuple[str, Line]] = set()
         self._numbers: dict[Hashable, int] = {}

@@ -39,6 +39,7 @@ from safepallas._verify.extract.rules import (
 from safepallas._verify.program import (
     Access,
     Allocate,
+    Assumption,
     Event,
     Line,
     Program,
@@ -299,7 +300,38 @@ def _finish(shared: Shared, cores: Sequence[Core], times: int) -> Program:
     _unite_scopes(kept, program)
     _count_granules(kept, program)
     program.cores = kept
-    program.assumed = [*shared.assumed]
-    if times > 1:
-        program.assumed.append(f"the function is called {times} times, one right after the other")
+    program.assumed = _assumed(shared, times)
     return program
+
+
+def _assumed(shared: Shared, times: int) -> list[Assumption]:
+    """All that the verdict takes for granted."""
+    found = [Assumption("values", text) for text in _values_of(shared)]
+    found += shared.assumed
+    if times > 1:
+        text = f"the function is called {times} times, one right after the other"
+        found.append(Assumption("calls", text))
+    return found
+
+
+def _values_of(shared: Shared) -> list[str]:
+    """``n = [5, 6]``, and where devices have others, which has which."""
+    place = shared.program.place
+    found: dict[str, None] = {}
+    for (_, name), texts in shared.prefetched.items():
+        if len(set(texts.values())) == 1 and len(texts) == shared.mesh.size:
+            found[f"{name} = {next(iter(texts.values()))}"] = None
+            continue
+        cores: dict[str, list[int]] = defaultdict(list)
+        for core, text in texts.items():
+            cores[text].append(core)
+        said = []
+        for text, those in cores.items():
+            more = f" and {len(those) - 1} more" if those[1:] else ""
+            said.append(f"{text} on {place(those[0])}{more}")
+        rest = [f"{len(said) - _MOST} more"] if len(said) > _MOST else []
+        found[f"{name} = {', '.join([*said[:_MOST], *rest])}"] = None
+    return [*found]
+
+
+_MOST = 16  # different values that are said
