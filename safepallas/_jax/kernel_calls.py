@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from jax.extend.core import Jaxpr, JaxprEqn
@@ -21,6 +21,22 @@ class BlockOperand(NamedTuple):
     is_blocked: bool  # the index map counts blocks
     index_map: AnyJaxpr
     is_padded: bool  # an element of the index map may lie before the array, or behind it
+
+    def ends(self, block: Sequence[object]) -> list[tuple[int, int] | None]:
+        """Where a block that the index map gives begins and ends, by dimension of the array.
+
+        None for a dimension of which that is not known; the end of the last block may be outside.
+        """
+        if self.is_padded or len(block) != len(self.block):
+            return [None] * len(self.array_shape)
+        found: list[tuple[int, int] | None] = []
+        for number, size in zip(block, self.block, strict=True):
+            if not isinstance(number, int):
+                found.append(None)
+                continue
+            start = number * size if self.is_blocked and size is not None else number
+            found.append((start, start + (1 if size is None else size)))
+        return found
 
 
 class KernelCall(NamedTuple):

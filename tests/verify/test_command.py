@@ -282,7 +282,7 @@ def test_progress_of_the_analysis_goes_to_stderr(
     x = jax.ShapeDtypeStruct((8, 128), "float32")
     options: Any = {"in_specs": [anywhere], "out_specs": anywhere}
     fn = pl.pallas_call(kernel, x, scratch_shapes=[pltpu.SemaphoreType.DMA], **options)
-    assert command_line._verify("a:b(1)", fn, (x,), None).verdict == "safe"
+    assert command_line._verify("a:b(1)", fn, (x,), None, []).verdict == "safe"
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()

@@ -73,6 +73,15 @@ class Shared:
             self.program.allocations[number] = describe()
         return number
 
+    def require_turns(self, more: int, line: Line) -> None:
+        """There is a limit to the turns of all loops, and to the steps of grids."""
+        if self.turns + more > 20 * self.limit:
+            raise UndecidedError(
+                f"The loops of the program run more than {20 * self.limit:,} times, "
+                "which the limit on events implies.",
+                line,
+            )
+
     def not_bounded(self, name: str, line: Line) -> None:
         """Nothing is known of where an access goes: once for each buffer and line."""
         if (name, line) not in self._not_checked:
@@ -161,12 +170,7 @@ class Core:
     def turn(self, line: Line) -> None:
         """Another turn of a loop: there is a limit to them too."""
         self.shared.turns += 1
-        if self.shared.turns > 20 * self.shared.limit:
-            raise UndecidedError(
-                f"The loops of the program run more than {20 * self.shared.limit:,} times, "
-                "which the limit on events implies.",
-                line,
-            )
+        self.shared.require_turns(0, line)
 
     def count(self, key: Hashable) -> int:
         """How often this core has come here before, in this call."""

@@ -46,6 +46,15 @@ class Window:
             index_map.arguments
         )
 
+    def blocks(
+        self, core: Core, steps: Sequence[Sequence[int]], prefetched: Sequence[Ref]
+    ) -> list[list[Value]]:
+        """Those of all grid steps."""
+        core.is_muted = True
+        found = [run_alone(self._map, core, [*step, *prefetched]) for step in steps]
+        core.is_muted = False
+        return found
+
     def begin(self, core: Core, step: Sequence[int], prefetched: Sequence[Ref]) -> None:
         """Before a grid step."""
         if self._is_fixed and self._block is not None:
@@ -77,18 +86,16 @@ class Window:
         if operand.is_padded or len(block) != len(operand.block):
             return
         allocated = core.shared.program.allocations[self._ref.allocation]
-        parts = zip(block, operand.block, operand.array_shape, strict=True)
-        for dim, (number, size, length) in enumerate(parts):
-            if not isinstance(number, int):
+        ends = operand.ends(block)
+        for dim, (end, length) in enumerate(zip(ends, operand.array_shape, strict=True)):
+            if end is None:
                 core.shared.not_bounded(allocated.name, self._line)
-                continue
-            start = number * size if operand.is_blocked and size is not None else number
-            if not 0 <= start < max(length, 1):
+            elif not 0 <= end[0] < max(length, 1):
                 blocks = ", ".join(map(str, block))
                 text = (
                     f"{core.place_and_step} the index map of `{allocated.name}` gives "
                     f"({blocks}), but the shape of the array is {operand.array_shape}: in "
-                    f"dimension {dim} that block starts at {start}, and the elements are 0 to "
+                    f"dimension {dim} that block starts at {end[0]}, and the elements are 0 to "
                     f"{length - 1}. Bound what the index map returns, or make the grid smaller."
                 )
                 core.shared.add(FindingKind.OUT_OF_BOUNDS, allocated.name, text, self._line)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Hashable, Iterable, Sequence
+import math
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from safepallas._jax import operations as ops
 from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._semaphores.kinds import kind_of
 from safepallas._verify.extract import values as _values
+from safepallas._verify.extract.core import describe
 from safepallas._verify.extract.interpreter import (
     Compiler,
     Do,
@@ -27,8 +29,17 @@ from safepallas._verify.extract.interpreter import (
 from safepallas._verify.extract.lockstep import Pause
 from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.pipeline import Window
+from safepallas._verify.extract.transfers import Transfers, are_known, is_usual
 from safepallas._verify.extract.values import UNKNOWN
-from safepallas._verify.program import Assumption, Barrier, Enter, Leave, Line, UndecidedError
+from safepallas._verify.program import (
+    Allocation,
+    Assumption,
+    Barrier,
+    Enter,
+    Leave,
+    Line,
+    UndecidedError,
+)
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
@@ -160,17 +171,23 @@ class _CompiledCall:
         if call.is_parallel:
             core.shared.assumed[_IN_ORDER] = None
         prefetched = self._prefetched(core, given[self.dynamic :])
-        refs, windows = self._operands(core, given[self.first_input :])
+        values = given[self.first_input :]
+        refs, windows = self._operands(core, values)
+        fetches, write_backs = self._transfers(core, refs, windows, grid, prefetched)
         scratch = [self._private_ref(core, i) for i in self.scratch]
         arguments = [*prefetched, *refs, *scratch]
         core.grid = self._visible(grid)
-        for step in itertools.product(*map(range, grid)):
+        yield from _all(core, fetches, [0], [])
+        for at, step in enumerate(itertools.product(*map(range, grid))):
             core.turn(line)
             core.step = self._visible(step)
-            for window in windows:
+            yield from _all(core, fetches, [at + 1], [at])
+            for window in windows.values():
                 window.begin(core, step, prefetched)
             yield from run(self.code, core, arguments)
-        for window in windows:
+            yield from _all(core, write_backs, [at], [at - 1])
+        yield from _all(core, write_backs, [], [math.prod(grid) - 1])
+        for window in windows.values():
             window.end(core)
         core.grid = core.step = ()
         leave(core, line)
@@ -203,10 +220,59 @@ class _CompiledCall:
                 core.shared.prefetched.setdefault(key, {})[core.number] = text
         return refs
 
-    def _operands(self, core: Core, given: Sequence[Value]) -> tuple[list[Ref], list[Window]]:
+    def _transfers(
+        self,
+        core: Core,
+        refs: Sequence[Ref],
+        windows: Mapping[int, Window],
+        grid: tuple[int, ...],
+        prefetched: Sequence[Ref],
+    ) -> tuple[list[Transfers], list[Transfers]]:
+        """What the pipeline fetches from, and writes back to, arrays that are reached otherwise."""
+        count = len(self.call.inputs)
+        arrays: dict[int, Ref] = {}
+        steps: list[tuple[int, ...]] = []
+        pairs = [(a, count + output) for output, a in self.alias_of.items() if a >= 0]
+        for pair in pairs:
+            blocked = [k for k in pair if k in windows]
+            if not blocked:
+                continue
+            if not steps:
+                core.shared.require_turns(math.prod(grid), self.line)
+                steps = [*itertools.product(*map(range, grid))]
+            if len(blocked) == 2:
+                inner, outer = (self.operands[k] for k in pair)
+                blocks = windows[pair[0]].blocks(core, steps, prefetched)
+                if is_usual(inner, outer, blocks):
+                    if not are_known(blocks):
+                        core.shared.assumed[_IN_ONE_GO] = None
+                    continue
+            in_place = [refs[k] for k in pair if k not in windows]
+            array = in_place[0] if in_place else self._array(core, *pair)
+            arrays.update(dict.fromkeys(blocked, array))
+        found: tuple[list[Transfers], list[Transfers]] = ([], [])
+        for k, array in arrays.items():
+            operand, name = self.operands[k], self.call.arguments[self.call.prefetched + k].name
+            blocks = windows[k].blocks(core, steps, prefetched)
+            transfers = Transfers(core, operand, array, blocks, k >= count, name, self.line)
+            found[k >= count].append(transfers)
+        return found
+
+    def _array(self, core: Core, k: int, other: int) -> Ref:
+        """The array that two blocked operands are in."""
+        operand, call = self.operands[k], core.call
+        names = [self.call.arguments[self.call.prefetched + i].name for i in (k, other)]
+        shape, dtype = operand.array_shape, operand.memory.dtype
+        number = core.shared.number(
+            (call, "array", k),
+            lambda: Allocation(" and ".join(names), describe(shape, dtype), call, shape, self.line),
+        )
+        return Ref(number, shape, dtype)
+
+    def _operands(self, core: Core, given: Sequence[Value]) -> tuple[list[Ref], dict[int, Window]]:
         """The refs of inputs and outputs, and the windows of those that come in blocks."""
         refs: list[Ref] = []
-        windows: list[Window] = []
+        windows: dict[int, Window] = {}
         first_output = len(self.call.inputs)
         for k, operand in enumerate(self.operands):
             i, is_output = self.call.prefetched + k, k >= first_output
@@ -214,7 +280,7 @@ class _CompiledCall:
             if not operand.memory.is_in_place:
                 refs.append(self._private_ref(core, i))
                 window = Window(operand, refs[-1], self.index_maps[k], value, is_output, self.line)
-                windows.append(window)
+                windows[k] = window
             elif isinstance(value, Ref):
                 refs.append(core.hold(value))
             else:
@@ -234,10 +300,29 @@ class _CompiledCall:
         set_all(env, self.outputs, results[len(self.call.inputs) :])
 
 
+def _all(
+    core: Core, transfers: Sequence[Transfers], starts: Sequence[int], waits: Sequence[int]
+) -> Pause:
+    """Start the copies of some steps, then wait for those of others."""
+    for step in starts:
+        for one in transfers:
+            one.start(core, step)
+    for step in waits:
+        for one in transfers:
+            pause = one.wait(core, step)
+            if pause is not None:
+                yield from pause
+
+
 _ENTRY_BARRIER = Assumption(
     "entry-barrier",
     "Pallas puts a barrier of all devices before a kernel that has a device_id, and no barrier "
     "semaphore or collective_id",
+)
+_IN_ONE_GO = Assumption(
+    "blocks-in-one-go",
+    "what Pallas fetches by an index that is not known, and writes back by the same one, it does "
+    "not fetch again in one of the next two steps",
 )
 _IN_ORDER = Assumption(
     "parallel-in-order", "parallel dimensions of a grid run in order, on one core"

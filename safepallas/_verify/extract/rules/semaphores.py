@@ -93,7 +93,8 @@ def _wait(compiler: Compiler, equation: Equation, wait: ops.Wait) -> Do:
         require_kind(core, ref, _COUNTING, "semaphore_wait", line)
         core.require_own(ref, line)
         amount = _amount(env[amount_at], "waited for", line)
-        if env[takes_at] is not True and env[takes_at] != 1:
+        takes = env[takes_at]
+        if isinstance(takes, int) and not takes:
             name = core.name_of(ref)
             text = (
                 f"{core.place_and_step} waits for {amount} on {name} with decrement=False, which "
