@@ -182,6 +182,16 @@ class Access(NamedTuple):
 Event: TypeAlias = Enter | Barrier | Allocate | Release | Leave | Signal | Wait | Start | Access
 
 
+class Assumption(NamedTuple):
+    """What a verdict takes for granted: a name, which the docs explain, and what it is here."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
 @dataclasses.dataclass(slots=True)
 class Allocation:
     """What messages call an allocation, and what it holds."""
@@ -210,11 +220,14 @@ class Program:
     allocations: dict[int, Allocation]
     calls: list[str]  # the names of the kernel calls, in order
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
-    assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
+    assumed: list[Assumption] = dataclasses.field(default_factory=list)
     not_checked: list[str] = dataclasses.field(default_factory=list)  # bounds of unknown indices
     # What extraction has found wrong and gone past: accesses out of bounds.
     found: list[Finding] = dataclasses.field(default_factory=list)
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
+    # Cores of which only a beginning is known, and why: what they do after it may be anything.
+    open_cores: frozenset[int] = frozenset()
+    unknown: UndecidedError | None = None
     # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
 

@@ -289,7 +289,10 @@ def loop_in_one_slot() -> Program:
     line has written it: there is no happens-before order. Wait for that copy before, on a
     semaphore that no other copy adds to in the meantime.
     """
-    copies = [local(2, INPUT, OUT, 512, 0, 1)] * 2
+    copies = [
+        local(2, INPUT, OUT, 512, 0, 1)._replace(source=region(0, INPUT, i, i + 1))
+        for i in range(2)
+    ]
     return program([inside(*copies, *[Wait(Semaphore(0, SEND), 512, line(4))] * 2)])
 
 

@@ -21,6 +21,7 @@ from safepallas._verify.program import (
     Semaphore,
     Signal,
     Start,
+    UndecidedError,
     Wait,
 )
 
@@ -51,6 +52,7 @@ def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> 
     allocations = {99: Allocation("barrier", "barrier semaphore", -1)}
     for call in range(calls):
         allocations[10 * call] = Allocation("data", f"float32[{ROWS}]", call, (ROWS,))
+        allocations[10 * call + 3] = Allocation("input", "float32[2]", call, (ROWS,))
         allocations[10 * call + 1] = Allocation("sems", "regular semaphores", call, (2,))
         allocations[10 * call + 2] = Allocation("dma", "dma semaphores", call, (2,))
     for i, call in enumerate(scopes):
@@ -123,6 +125,8 @@ class _Writer:
             return self.access()
         self.copies += 1
         sender, receiver = self.number(self.n), self.number(self.n)
+        if self.copies == 1 and self.rarely():
+            return self.same_bytes(sender, receiver)
         source, target = self.number(ROWS + 1), self.number(ROWS + 1)
         amount = 1 + self.number(2)
         send, recv = self.number(2), self.number(2)
@@ -140,6 +144,20 @@ class _Writer:
             self.wait(sender, Wait(first, amount, NOWHERE))
         self.wait(receiver, Wait(last, amount, NOWHERE))
         return None
+
+    def same_bytes(self, sender: int, receiver: int) -> None:
+        """Two copies of one row into one row, and perhaps another write to the first (rule 11)."""
+        source, target = self.row(sender, 0), self.row(receiver, 1)
+        source = source._replace(allocation=source.allocation + 3)
+        for index in range(2):
+            recv = self.semaphore(receiver, 2, index)
+            send = self.semaphore(sender, 2, index) if sender != receiver else None
+            self.emit(sender, Start(source, target, send, recv, 1, NOWHERE))
+            if send is not None:
+                self.wait(sender, Wait(send, 1, NOWHERE))
+            self.wait(receiver, Wait(recv, 1, NOWHERE))
+        if self.number(4) == 0:
+            self.emit(sender, Access(source, True, NOWHERE))
 
     def scope(self) -> None:
         """A copy into a buffer that one core has for a while."""
@@ -167,7 +185,10 @@ class _Writer:
         core = self.number(self.n)
         region = self.row(core, self.number(ROWS + 1))
         region = empty(region) if self.rarely() and self.rarely() else region
-        self.emit(core, Access(region, self.number(2) == 0, NOWHERE))
+        is_write = self.number(2) == 0
+        # Cores that share memory may store the same there (rule 11).
+        value = 0 if is_write and self.number(2) == 0 else None
+        self.emit(core, Access(region, is_write, NOWHERE, value))
 
     def flush(self) -> None:
         for core, event in self.later:
@@ -200,6 +221,21 @@ def protocols(draw: st.DrawFn) -> Program:
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         mutate(draw, writer.cores)
     return finish(writer.cores, calls, writer.scopes)
+
+
+@st.composite
+def beginnings(draw: st.DrawFn) -> tuple[Program, Program]:
+    """A program of which only the beginnings of some cores are known, and the whole (rule 12)."""
+    whole = draw(protocols())
+    opened = draw(st.sets(st.integers(0, len(whole.cores) - 1), min_size=1))
+    cores = [
+        events[: draw(st.integers(0, len(events)))] if core in opened else events
+        for core, events in enumerate(whole.cores)
+    ]
+    unknown = UndecidedError("a value is not known")
+    return dataclasses.replace(
+        whole, cores=cores, open_cores=frozenset(opened), unknown=unknown
+    ), whole
 
 
 def mutate(draw: st.DrawFn, cores: list[list[Event]]) -> None:

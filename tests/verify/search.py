@@ -12,6 +12,9 @@ notes what goes wrong in it:
 - amount: a core is about to signal, wait for or copy less than nothing, or a semaphore holds more
   than 32 bits with a sign can (rule 3).
 
+Two writes of the same bytes to the same region are noted apart (rule 11): copies of one region, to
+which nothing in the program writes, and writes of one constant.
+
 A copy of amount 0 does nothing (rule 1).
 
 Amounts should be small: bytes are states.
@@ -57,6 +60,7 @@ class Truth:
     deadlock: bool = False
     leaks: set[Semaphore] = dataclasses.field(default_factory=set)
     races: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
+    same_bytes: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
     before_entry: set[AccessKey] = dataclasses.field(default_factory=set)  # of copies
     signals_before_entry: set[tuple[int, int]] = dataclasses.field(default_factory=set)
     after_exit: set[AccessKey] = dataclasses.field(default_factory=set)
@@ -220,6 +224,30 @@ class Search:
     def add(values: tuple[int, ...], here: int, amount: int) -> tuple[int, ...]:
         return (*values[:here], values[here] + amount, *values[here + 1 :])
 
+    def same_bytes(self, access: AccessKey, other: AccessKey) -> bool:
+        events = [self.program.cores[core][at] for core, at, _ in (access, other)]
+        match events:
+            case [Access(region, True, _, value), Access(region2, True, _, value2)]:
+                return region == region2 and value == value2 and value is not None
+            case [Start(source, target, indices=()), Start(source2, target2, indices=())]:
+                every = [event for core in self.program.cores for event in core]
+                return (
+                    access[:2] != other[:2]
+                    and (access[2], other[2]) == ("write", "write")
+                    and (source, target) == (source2, target2)
+                    and not any(
+                        source.overlaps(event.region)
+                        for event in every
+                        if isinstance(event, Access) and event.is_write
+                    )
+                    and not any(
+                        source.overlaps(event.target)
+                        for event in every
+                        if isinstance(event, Start) and event.amount
+                    )
+                )
+        return False
+
     def counts_granules(self, semaphore: Semaphore) -> bool:
         """Whether it counts 32 bytes as one."""
         allocated = self.program.allocations.get(semaphore.allocation)
@@ -292,7 +320,8 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
     for i, (access, region, is_write) in enumerate(active):
         for other, region2, is_write2 in active[:i]:
             if (is_write or is_write2) and region.overlaps(region2):
-                truth.races.add(frozenset((access, other)))
+                pair = frozenset((access, other))
+                (truth.same_bytes if job.same_bytes(access, other) else truth.races).add(pair)
         if access[2] != "access":
             inside = job.inside(state, region.core, region.allocation)
             if inside < 0 and access[0] not in program.sharers(region.core, region.allocation):

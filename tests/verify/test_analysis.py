@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from safepallas._verify.analysis.analyse import analyse
+from safepallas._verify.analysis.analyse import Analysis, analyse
 from safepallas._verify.analysis.semaphore_machine import number_program, reach, replay, schedule
 from safepallas._verify.diagnostics.details import BlockedWait, Deadlock, Leak, Race
 from safepallas._verify.diagnostics.finding import Finding, FindingKind
@@ -248,6 +248,77 @@ def test_a_wait_in_between_keeps_a_sum_small() -> None:
     analysis = analyse(program([inside(*once * 3)]))
     assert analysis.findings == []
     assert analysis.counts["exact runs"] == 4  # before each wait, and at the end
+
+
+# Rule 11: the same bytes twice.
+
+
+def twice(*between: Event) -> Analysis:
+    """A block is copied to the same place twice, and nothing orders the two."""
+    waits: list[Event] = [Wait(Semaphore(0, SEND), 512, line(4))] * 2
+    copies = [local(2, INPUT, OUT, 512, 0, 1), local(3, INPUT, OUT, 512, 0, 1)]
+    return analyse(program([inside(copies[0], *between, copies[1], *waits)]))
+
+
+def test_the_same_bytes_twice_are_a_note() -> None:
+    analysis = twice()
+    assert analysis.findings == []
+    (note,) = analysis.notes
+    assert [one.number for one in note.lines] == [3, 2]
+    assert note.text == (
+        "The copy started at kernel.py:3 may write `o_ref[0]` before or after the copy started at "
+        "kernel.py:2 writes `o_ref[0]`: both copy `x_ref`, which nothing in the program writes, so "
+        "the order makes no difference."
+    )
+
+
+def test_bytes_that_are_written_are_not_the_same_twice() -> None:
+    """Whoever writes the source, whenever; and where it is read from is not known."""
+    wrote = Access(region(0, INPUT, 3, 4), True, line(5))
+    kinds = {finding.kind for finding in twice(wrote).findings}
+    assert kinds == {FindingKind.RACE}
+    assert twice(wrote).notes == []
+    unknown = local(3, INPUT, OUT, 512, 0, 1)
+    unknown = unknown._replace(source=unknown.source._replace(exact=False))
+    assert twice(unknown).findings != []
+
+
+def test_a_read_races_with_the_same_bytes_as_with_any() -> None:
+    """The second copy waits for the read, the third does not."""
+    copy, wait = local(2, INPUT, OUT, 512, 0, 1), Wait(Semaphore(0, SEND), 512, line(4))
+    other = copy._replace(line=line(3), recv=Semaphore(0, RECV, (0,)))
+    read = Access(region(0, OUT, 0, 1), False, line(5))
+    events = [copy, wait, read, copy, wait]
+    assert analyse(program([inside(*events)])).findings == []
+    cores = [inside(other, *events, Wait(Semaphore(0, RECV, (0,)), 512, line(6)))]
+    finding = only(analyse(program(cores)).findings)
+    assert [one.number for one in finding.lines] == [5, 3]
+
+
+@pytest.mark.parametrize("values", [(0, 0), (0, 1), (0, None), (None, None)])
+def test_equal_constants_are_the_same_bytes(values: tuple[int | None, int | None]) -> None:
+    cores = [
+        inside(Access(region(0, OUT), True, line(2 + core), value), barrier=True)
+        for core, value in enumerate(values)
+    ]
+    whole = program(cores)
+    whole.allocations[OUT].shared_by = {0: (0, 1), 1: (0, 1)}
+    whole.mesh, whole.parts = (), ("core 0", "core 1")
+    analysis = analyse(whole)
+    is_same = values == (0, 0)
+    assert (len(analysis.findings), len(analysis.notes)) == (not is_same, is_same)
+
+
+def test_what_a_repeated_write_stands_for() -> None:
+    """Core 1 stores 0, as core 0 does in the end; before that core 0 stores 1."""
+    stored = [Access(region(0, OUT), True, line(2 + value), value) for value in (1, 0)]
+    cores = [inside(*stored, barrier=True), inside(stored[1]._replace(line=line(9)), barrier=True)]
+    whole = program(cores)
+    whole.allocations[OUT].shared_by = {0: (0, 1), 1: (0, 1)}
+    whole.mesh, whole.parts = (), ("core 0", "core 1")
+    analysis = analyse(whole)
+    assert {one.number for one in only(analysis.findings).lines} == {3, 9}
+    assert {one.number for one in analysis.notes[0].lines} == {2, 9}
 
 
 # Rule 2: a copy that overlaps itself.

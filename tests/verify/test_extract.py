@@ -62,7 +62,10 @@ def extract(
     fn: Any = pl.pallas_call(kernel, out, **options)
     if on is not None:
         fn = jax.shard_map(fn, mesh=on, in_specs=P(), out_specs=P(), check_vma=False)
-    return Source(trace(fn, args), args).extract(repeat, limit)
+    program = Source(trace(fn, args), args).extract(repeat, limit)
+    if program.unknown is not None:
+        raise program.unknown
+    return program
 
 
 def of(program: Program, kind: type, core: int = 0) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from safepallas._verify.analysis.accesses import memory_accesses
 from safepallas._verify.analysis.amounts import negative_amounts, overflows
@@ -18,7 +18,7 @@ from safepallas._verify.analysis.semaphore_machine import (
     schedule,
 )
 from safepallas._verify.diagnostics.details import Leak, NeverAllocated
-from safepallas._verify.diagnostics.finding import Finding
+from safepallas._verify.diagnostics.finding import Finding, FindingKind, Note
 from safepallas._verify.program import (
     Access,
     Program,
@@ -44,6 +44,9 @@ class Analysis:
     findings: list[Finding]
     order: list[Step]  # one schedule, as far as it goes: each core and copy a step in turn
     counts: dict[str, int]
+    notes: list[Note] = dataclasses.field(default_factory=list)
+    # Why more may be wrong than was found.
+    stopped: UndecidedError | None = dataclasses.field(default=None, compare=False)
 
 
 def _without_consequences(found: list[Finding]) -> list[Finding]:
@@ -62,6 +65,7 @@ def analyse(
     tell: Callable[[str], None] = _say_nothing,
     *,
     runs: int = RUNS,
+    accept: Collection[FindingKind] = (),
 ) -> Analysis:
     """Find all deadlocks, leaks and races of a program; none found is a proof that there are none.
 
@@ -76,6 +80,7 @@ def analyse(
         tell: called now and then with what is being done.
         runs: how many times `limit` all runs may take in events. One run is needed for
             deadlocks and leaks, and one for each access that the quick rule for races leaves open.
+        accept: findings of these kinds stand for no others that would be told with them.
 
     Raises:
         UndecidedError: the limit was reached, and nothing wrong was found before.
@@ -92,24 +97,35 @@ def analyse(
         counts.update(map(type, events))
     found = negative_amounts(numbered, budget)
     if found:  # no more can be said: see there
-        return Analysis(found, list(found[0].schedule), _counts(numbered, counts, budget))
+        text = "A semaphore is given a negative amount: nothing else was analysed."
+        return Analysis(
+            found,
+            list(found[0].schedule),
+            _counts(numbered, counts, budget),
+            stopped=UndecidedError(text, found[0].lines[0]),
+        )
     budget.spend(numbered.events)
     run = schedule(numbered)
     found, leaking = leaks(numbered, run)
     found += deadlocks(numbered, run)
+    notes: list[Note] = []
+    stopped: UndecidedError | None = None
     found.sort(key=lambda finding: place_in_order(numbered, finding))
     try:
         found += overflows(numbered, run, budget)
         ordering = Ordering(numbered, run, budget)
         accesses = memory_accesses(program, run)
-        found += races(numbered, run, accesses, ordering, budget)
+        racing, notes, stopped = races(numbered, run, accesses, ordering, budget)
+        found += racing
         tell(f"lifetimes of memory, accesses: {len(accesses):,}")
-        found += lifetime_violations(numbered, run, accesses, ordering, leaking)
-        found = _without_consequences(found)
-    except UndecidedError:
+        found += lifetime_violations(numbered, run, accesses, ordering, leaking, budget, accept)
+        if FindingKind.RACE not in accept:
+            found = _without_consequences(found)
+    except UndecidedError as error:
+        stopped = error
         if not found:
             raise  # else it is not safe, whatever there is besides
-    return Analysis(found, run.order, _counts(numbered, counts, budget))
+    return Analysis(found, run.order, _counts(numbered, counts, budget), notes, stopped)
 
 
 def _counts(numbered: NumberedProgram, counts: Counter[type], budget: Budget) -> dict[str, int]:

@@ -40,6 +40,9 @@ def leaks(numbered: NumberedProgram, run: Run) -> tuple[list[Finding], set[Semap
     if not left and not scoped:
         return [], set()
     program = numbered.program
+    # What only begins may still take what is left, or be handed on (rule 12).
+    left = [entry for entry in left if entry[0].core not in program.open_cores]
+    scoped = [entry for entry in scoped if entry[0].core not in program.open_cores]
     last_by = _last_to_add(numbered, run)
     entries = [(one, value, last_by[numbered.number[one]], end) for one, value, end in left]
     by_line: dict[tuple[Line, str], list[tuple[Semaphore, int, Where, Where | None]]] = {}
@@ -172,6 +175,8 @@ def deadlocks(numbered: NumberedProgram, run: Run) -> list[Finding]:
 def _blocked(numbered: NumberedProgram, run: Run) -> dict[int, Blocked]:
     """By core that cannot go on: what it waits for, and for whom."""
     stuck = [core for core, done in enumerate(run.done) if done < len(numbered.ops[core])]
+    if stuck and numbered.program.open_cores:
+        stuck = _for_ever(numbered, run, stuck)
     if not stuck:
         return {}
     added = _added(numbered, run)
@@ -189,6 +194,31 @@ def _blocked(numbered: NumberedProgram, run: Run) -> dict[int, Blocked]:
         else:
             found[core] = _blocked_wait(numbered, run, core, pending[x], added[x])
     return found
+
+
+def _for_ever(numbered: NumberedProgram, run: Run, stuck: list[int]) -> list[int]:
+    """Those who are stuck whatever comes after the beginning that is known (rule 12).
+
+    A core that has come to the end of its beginning may help anybody, and who is helped may go on
+    and do what it would.
+    """
+    pending, _ = _pending(numbered, run, stuck)
+    ended = {c for c in numbered.program.open_cores if run.done[c] == len(numbered.ops[c])}
+    free, left = set(ended), set(stuck)
+    while True:
+        helped = set()
+        for core in left:
+            code, x, _ = numbered.ops[core][run.done[core]]
+            if code == ENTER:
+                may_help = free & set(numbered.barriers[x].among)
+            else:
+                may_help = free & (ended | pending[x].keys() | numbered.program.open_cores)
+            if may_help:
+                helped.add(core)
+        if not helped:
+            return sorted(left)
+        free |= helped
+        left -= helped
 
 
 def _added(numbered: NumberedProgram, run: Run) -> _Amounts:

@@ -6,12 +6,13 @@ may still be in flight when the owner leaves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from safepallas._verify.analysis.happens_before import Ordering
+from safepallas._verify.analysis.happens_before import Budget, Ordering
 from safepallas._verify.analysis.races import schedule_without
-from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run
+from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run, reach
 from safepallas._verify.diagnostics.details import (
     AccessAfterExit,
     AccessBeforeEntry,
@@ -143,13 +144,17 @@ def lifetime_violations(
     accesses: list[MemoryAccess],
     ordering: Ordering,
     leaking: set[Semaphore],
+    budget: Budget,
+    accept: Collection[FindingKind] = (),
 ) -> list[Finding]:
     """What uses memory that is not allocated: one finding for each pair of source lines.
 
     `leaking` are semaphores whose counts do not come out: a copy that nobody waits for is reported
-    there.
+    there. A finding of a kind that is in `accept` stands for no other.
     """
-    search = _Search(numbered, ordering, run)
+    if FindingKind.LEAK in accept:
+        leaking = set()
+    search = _Search(numbered, ordering, run, budget, accept)
     for access in accesses:
         if access.end.part and search.is_of_a_scope_elsewhere(access):
             search.access_to_a_scope(access)
@@ -166,16 +171,27 @@ def lifetime_violations(
             search.signal_before_entry(Where(core, at), event.semaphore, event.line)
         elif type(event) is Start and event.recv is not None and event.amount:
             search.signal_before_entry(Where(core, at), event.recv, event.line)
-    return list(search.found.values())
+    return [*search.accepted, *search.found.values()]
 
 
 class _Search:
     """Looks at copies and signals one by one, and keeps a finding for each pair of lines."""
 
-    def __init__(self, numbered: NumberedProgram, ordering: Ordering, run: Run) -> None:
+    def __init__(
+        self,
+        numbered: NumberedProgram,
+        ordering: Ordering,
+        run: Run,
+        budget: Budget,
+        accept: Collection[FindingKind],
+    ) -> None:
+        self._accept, self.accepted = accept, list[Finding]()
+        self._told: set[tuple[FindingKind, tuple[Line, Line]]] = set()
         self._numbered = numbered
         self._run = run
+        self._budget = budget
         self._cores = numbered.program.cores
+        self._open = numbered.program.open_cores
         self._ordering = ordering
         self._lifetimes, self._known = Lifetimes(numbered), _KnownAllocations(ordering)
         self._shares = _shares(numbered)
@@ -198,6 +214,8 @@ class _Search:
         the next time has not begun (both can be held back at once).
         """
         spans = self._lifetimes.spans(*access.region[:2])
+        if not spans and access.region.core in self._open:
+            return  # it may be there later
         if not spans:
             if (access.line, access.line) not in self.found:
                 until = self._run.order.index(Step(*access.begin)) + 1
@@ -248,12 +266,20 @@ class _Search:
         all_allocated = self._lifetimes.allocations(sharers, allocation)
         if any(self._known.certain(one, access.begin) for one in all_allocated):
             return
+        numbered = self._numbered
+        if all_allocated[1:]:
+            # It may be certain that one of them is there, and not which.
+            numbered = _stopped_before(numbered, all_allocated)
+            self._budget.run(numbered.events)
+            if reach(numbered)[access.begin.core] <= access.begin.at:
+                return
         self._report(
             FindingKind.RACE,
             lines,
             AccessBeforeEntry(access, allocated),
             (access.begin, allocated),
-            Step(*allocated),
+            None if all_allocated[1:] else Step(*allocated),
+            numbered,
         )
 
     def access_after_exit(self, access: MemoryAccess, run: Run) -> None:
@@ -272,6 +298,10 @@ class _Search:
             return
         if self._lifetimes.is_scoped(allocation):
             releases = [release]
+        if not self._open.isdisjoint(sharers) and not isinstance(
+            self._cores[release.core][release.at], Release
+        ):
+            return  # a later call may get the buffer
         if any(self._ordering.certain(access.end, one) for one in releases):
             return
         is_own = access.begin.core in sharers
@@ -315,15 +345,32 @@ class _Search:
         lines: tuple[Line, Line],
         detail: Detail,
         events: tuple[Where, Where],
-        held: Step,
+        held: Step | None,
+        numbered: NumberedProgram | None = None,
     ) -> None:
-        """With a schedule without `held` up to the later of the two, unless it is told already."""
-        if lines in self.found:
+        """With a schedule without `held` up to the later of the two, unless it is told already.
+
+        `numbered` is the program to take the schedule of, where it is not the whole one.
+        """
+        if lines in self.found or (kind, lines) in self._told:
             return
         program = self._numbered.program
-        then = events[1] if held.part else events[0]
-        schedule = schedule_without(self._numbered, held, then)
-        self.found[lines] = Finding(kind, lines, detail, events, schedule, program=program)
+        then = events[1] if held is not None and held.part else events[0]
+        schedule = schedule_without(numbered or self._numbered, held, then)
+        finding = Finding(kind, lines, detail, events, schedule, program=program)
+        if kind in self._accept:
+            self.accepted.append(finding)
+            self._told.add((kind, lines))
+        else:
+            self.found[lines] = finding
+
+
+def _stopped_before(numbered: NumberedProgram, events: list[Where]) -> NumberedProgram:
+    """The program in which these, and what comes after them on their cores, never happen."""
+    ops = [*numbered.ops]
+    for core, at in events:
+        ops[core] = ops[core][:at]
+    return dataclasses.replace(numbered, ops=ops)
 
 
 def _shares(numbered: NumberedProgram) -> dict[int, Mapping[int, tuple[int, ...]]]:

@@ -101,6 +101,14 @@ class Race:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class SameWrites:
+    """Two writes of the same bytes to the same region, with no happens-before order."""
+
+    first: MemoryAccess
+    second: MemoryAccess
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class AccessBeforeEntry:
     """A copy may begin before the memory that it reads or writes is allocated on another core."""
 
@@ -176,5 +184,6 @@ Detail: TypeAlias = (
     | UnawaitedCopy
     | NegativeAmount
     | Overflow
+    | SameWrites
     | Stated
 )

@@ -62,6 +62,31 @@ class Finding:
         return messages.explain(self.detail, self.program)
 
 
+@dataclasses.dataclass(slots=True)
+class Note:
+    """What is worth knowing and not wrong: two writes of the same bytes to the same region.
+
+    `lines` are those of the source.
+
+    Example::
+
+        for note in sp.verify(fn, x).notes:
+            print(note.lines[0], note.text)
+    """
+
+    lines: tuple[Line, ...]
+    detail: Detail
+    program: Program | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """A paragraph.
+
+        Example: see `Note`.
+        """
+        return messages.explain(self.detail, self.program)
+
+
 class WrongError(Exception):
     """Extraction itself has found what is wrong: an index or an id out of range, a wrong kind."""
 

@@ -19,6 +19,7 @@ from safepallas._verify.diagnostics.details import (
     NeverAllocated,
     Overflow,
     Race,
+    SameWrites,
     SignalBeforeEntry,
     Stated,
     UnawaitedCopy,
@@ -89,6 +90,8 @@ class _Messages:
                     "or the scope of its memory, ends: no wait makes sure that it is over. Wait "
                     "for it before."
                 )
+            case SameWrites():
+                return self.same_writes(detail.first, detail.second)
             case NegativeAmount():
                 return self.negative_amount(detail)
             case Overflow():
@@ -297,6 +300,17 @@ class _Messages:
         return (
             f"Let {self._core(here)} wait for a signal that "
             f"{self._core(first.begin.core)} gives when it is done."
+        )
+
+    def same_writes(self, first: MemoryAccess, second: MemoryAccess) -> str:
+        event = self._event(first.begin)
+        why = "both store the same constant"
+        if isinstance(event, Start):
+            why = f"both copy {self._region(event.source)}, which nothing in the program writes"
+        return (
+            f"{_first(self._access(second))} before or after "
+            f"{self._access(first).replace(' may write ', ' writes ')}: {why}, so the order makes "
+            "no difference."
         )
 
     # Memory that is not there yet.

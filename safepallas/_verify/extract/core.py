@@ -26,6 +26,7 @@ from safepallas._verify.extract.mesh import Mesh
 from safepallas._verify.extract.values import UNKNOWN, Known, Unknown
 from safepallas._verify.program import (
     Allocation,
+    Assumption,
     Barrier,
     Enter,
     Event,
@@ -49,13 +50,20 @@ class Shared:
         self.events = 0
         self.turns = 0
         self.call_ids: list[Hashable] = []
-        self.assumed: dict[str, None] = {}
+        self.assumed: dict[Assumption, None] = {}
+        # Of prefetched values, by call and argument: as they are on each device.
+        self.prefetched: dict[tuple[int, str], dict[int, str]] = {}
         self._not_checked: set[tuple[str, Line]] = set()
         self._found: set[tuple[str, Line]] = set()
         self._numbers: dict[Hashable, int] = {}
         self._contents: dict[tuple[int, int], Contents] = {}  # of what several cores have
         self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.sharers: dict[int, dict[Sharing, Sharers | None]] = {}  # by call
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more events, or turns of loops, than the limit."""
+        return self.events > self.limit or self.turns > 20 * self.limit
 
     def number(self, key: Hashable, describe: Callable[[], Allocation]) -> int:
         """The number of an allocation: the same on all cores for the same request."""

@@ -39,6 +39,7 @@ from safepallas._verify.extract.rules import (
 from safepallas._verify.program import (
     Access,
     Allocate,
+    Assumption,
     Event,
     Line,
     Program,
@@ -124,7 +125,8 @@ class Source:
             limit: the most events.
 
         Raises:
-            UndecidedError: something is not known, or there are too many events.
+            UndecidedError: something is not known, or there are too many events, and there is no
+                beginning to analyse. Else that is what `unknown` of the program says.
             WrongError: an index or a device id is out of range, or a semaphore of another kind.
         """
         times = repeat if repeat is not None else 2 if self.uses_barrier else 1
@@ -159,20 +161,39 @@ class Source:
                 what = "cores" if shared.program.parts else "devices"
                 tell(f"{core.number + 1} of {size} {what} read, {shared.events:,} events")
 
+        whole: set[int] = set()
+        stops: list[UndecidedError] = []
+
         def follow(core: Core) -> Pause:
-            for _ in range(times):
-                yield from run(code, core, self._values)
+            try:
+                for _ in range(times):
+                    yield from run(code, core, self._values)
+                whole.add(core.number)
+            except UndecidedError as error:
+                stops.append(error)
             tell_of(core)
 
         if lockstep is not None:
             lockstep.run([follow(core) for core in cores])
         else:
             for core in cores:
-                for _ in range(times):
-                    run_alone(code, core, self._values)
+                try:
+                    for _ in range(times):
+                        run_alone(code, core, self._values)
+                    whole.add(core.number)
+                except UndecidedError as error:
+                    stops.append(error)
                 tell_of(core)
-                if core.calls != len(shared.call_ids):
+                if shared.is_full:
+                    break
+                if not stops and core.calls != len(shared.call_ids):
                     raise UndecidedError("Not all devices call the same kernels.")
+        if stops:
+            # What is certain before the first unknown value stands (rule 12).
+            if not any(core.events for core in cores):
+                raise stops[0]
+            shared.program.unknown = stops[0]
+            shared.program.open_cores = frozenset(range(size)) - whole
         if not shared.call_ids:
             raise UndecidedError("The function calls no Pallas kernel: there is nothing to verify.")
         return _finish(shared, cores, times)
@@ -279,7 +300,38 @@ def _finish(shared: Shared, cores: Sequence[Core], times: int) -> Program:
     _unite_scopes(kept, program)
     _count_granules(kept, program)
     program.cores = kept
-    program.assumed = [*shared.assumed]
-    if times > 1:
-        program.assumed.append(f"the function is called {times} times, one right after the other")
+    program.assumed = _assumed(shared, times)
     return program
+
+
+def _assumed(shared: Shared, times: int) -> list[Assumption]:
+    """All that the verdict takes for granted."""
+    found = [Assumption("values", text) for text in _values_of(shared)]
+    found += shared.assumed
+    if times > 1:
+        text = f"the function is called {times} times, one right after the other"
+        found.append(Assumption("calls", text))
+    return found
+
+
+def _values_of(shared: Shared) -> list[str]:
+    """``n = [5, 6]``, and where devices have others, which has which."""
+    place = shared.program.place
+    found: dict[str, None] = {}
+    for (_, name), texts in shared.prefetched.items():
+        if len(set(texts.values())) == 1 and len(texts) == shared.mesh.size:
+            found[f"{name} = {next(iter(texts.values()))}"] = None
+            continue
+        cores: dict[str, list[int]] = defaultdict(list)
+        for core, text in texts.items():
+            cores[text].append(core)
+        said = []
+        for text, those in cores.items():
+            more = f" and {len(those) - 1} more" if those[1:] else ""
+            said.append(f"{text} on {place(those[0])}{more}")
+        rest = [f"{len(said) - _MOST} more"] if len(said) > _MOST else []
+        found[f"{name} = {', '.join([*said[:_MOST], *rest])}"] = None
+    return [*found]
+
+
+_MOST = 16  # different values that are said

@@ -29,12 +29,14 @@ from safepallas._verify.extract.rules.kernel_calls import (
     line_of_call,
 )
 from safepallas._verify.extract.values import UNKNOWN
-from safepallas._verify.program import Barrier, Line, Program, UndecidedError
+from safepallas._verify.program import Assumption, Barrier, Line, Program, UndecidedError
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
 
-_AT_ONCE = "the cores of a device enter a kernel at the same time"
+_AT_ONCE = Assumption(
+    "cores-enter-at-once", "the cores of a device enter a kernel at the same time"
+)
 
 # By what it is that cores share: who shares it. None where each core has its own.
 _SharersOf: TypeAlias = dict[Sharing, Sharers | None]

@@ -33,7 +33,15 @@ from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.pipeline import Window
 from safepallas._verify.extract.transfers import Transfers, are_known, is_usual
 from safepallas._verify.extract.values import UNKNOWN, Unknown
-from safepallas._verify.program import Allocation, Barrier, Enter, Leave, Line, UndecidedError
+from safepallas._verify.program import (
+    Allocation,
+    Assumption,
+    Barrier,
+    Enter,
+    Leave,
+    Line,
+    UndecidedError,
+)
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
@@ -217,9 +225,10 @@ class _CompiledCall:
         refs = []
         for i, value in zip(range(self.call.prefetched), given, strict=False):
             refs.append(self._ref(core, i, value))
-            if not isinstance(value, (_values.Unknown, Ref)) and core.number == 0:
+            if not isinstance(value, (_values.Unknown, Ref)):
                 text = np.array2string(np.asarray(value), threshold=8, separator=", ")
-                core.shared.assumed[f"{self.call.arguments[i].name} = {text}"] = None
+                key = core.call, self.call.arguments[i].name or f"argument {i}"
+                core.shared.prefetched.setdefault(key, {})[core.number] = text
         return refs
 
     def _transfers(
@@ -354,15 +363,19 @@ def _all(
                 yield from pause
 
 
-_ENTRY_BARRIER = (
-    "entry-barrier: Pallas puts a barrier of all devices before a kernel that has a device_id, and "
-    "no barrier semaphore or collective_id"
+_ENTRY_BARRIER = Assumption(
+    "entry-barrier",
+    "Pallas puts a barrier of all devices before a kernel that has a device_id, and no barrier "
+    "semaphore or collective_id",
 )
-_IN_ONE_GO = (
+_IN_ONE_GO = Assumption(
+    "blocks-in-one-go",
     "what Pallas fetches by an index that is not known, and writes back by the same one, it does "
-    "not fetch again in one of the next two steps"
+    "not fetch again in one of the next two steps",
 )
-_IN_ORDER = "parallel dimensions of a grid run in order, on one core"
+_IN_ORDER = Assumption(
+    "parallel-in-order", "parallel dimensions of a grid run in order, on one core"
+)
 
 
 def _shard_map(compiler: Compiler, equation: Equation, shard_map: calls.ShardMap) -> Do:
