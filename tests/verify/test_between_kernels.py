@@ -139,7 +139,7 @@ def with_refs(*, waits: bool, other_target: bool = False) -> Callable[..., Any]:
 
         def use(a: Any, b: Any, c: Any, s: Any) -> None:
             if other_target:
-                pltpu.sync_copy(a, b)  # in flight
+                pltpu.sync_copy(c, b)  # in flight
             if waits:
                 pltpu.make_async_copy(a, b, s).wait()
 
@@ -259,3 +259,32 @@ def test_an_output_that_does_not_stay_is() -> None:
         return call(x)[0]
 
     assert "race" in judge(fn, X)[1]
+
+
+def test_a_ref_of_jax_that_is_written_between_two_kernels() -> None:
+    """What the second copy takes to the same place are other bytes."""
+
+    def build(*, writes: bool) -> Callable[..., Any]:
+        mesh = mesh_of_cores()
+
+        def begin(a: Any, b: Any, s: Any) -> None:
+            pltpu.make_async_copy(a, b, s).start()
+
+        def use(a: Any, b: Any, s: Any) -> None:
+            pltpu.sync_copy(a, b)
+            pltpu.make_async_copy(a, b, s).wait()
+
+        def fn(x: Any) -> Any:
+            sem: Any = pl.kernel(lambda _: None, DMA(()), mesh=mesh, compiler_params=EFFECTS)()
+            flag = jax.new_ref(sem, memory_space=pltpu.SEMAPHORE)
+            source, target = jax.new_ref(x), jax.new_ref(jnp.zeros_like(x))
+            pl.kernel(begin, (), mesh=mesh)(source, target, flag)
+            if writes:
+                source[...] = x + 1
+            pl.kernel(use, (), mesh=mesh)(source, target, flag)
+            return jax.freeze(target)
+
+        return fn
+
+    is_safe(build(writes=False), X)
+    has("race", build(writes=True), X)

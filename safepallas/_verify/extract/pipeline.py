@@ -62,15 +62,18 @@ class Window:
         core.is_muted = True
         block = run_alone(self._map, core, [*step, *prefetched])
         core.is_muted = False
-        # A block that is not known may be another one each time.
-        if block == self._block and not any(b is UNKNOWN for b in block):
+        # A block that is not known may be another one each time, or the same.
+        before = block if self._block is None else self._block
+        is_known = all(isinstance(number, int) for number in (*block, *before))
+        if block == self._block and is_known:
             return
+        is_sure = self._block is None or is_known or _differ(block, before)
         self._check_bounds(core, block)
         if self._is_output and self._block is not None:
-            self._move(core)
+            self._move(core, is_sure)
         self._block = block
         if not self._is_output:
-            self._move(core)
+            self._move(core, is_sure)
             self._fill(block)
         elif self._ref.contents is not None:
             self._ref.contents.store(None, UNKNOWN)
@@ -101,14 +104,19 @@ class Window:
                 core.shared.add(FindingKind.OUT_OF_BOUNDS, allocated.name, text, self._line)
                 return
 
-    def _move(self, core: Core) -> None:
+    def _move(self, core: Core, is_sure: bool = True) -> None:
+        """The pipeline's own access, which is not made where the block stays."""
         if not self._ref.is_private:
-            core.emit(Access(core.whole_region(self._ref), not self._is_output, self._line))
+            region = core.whole_region(self._ref)._replace(exact=is_sure)
+            core.emit(Access(region, not self._is_output, self._line))
 
     def _fill(self, block: Sequence[Value]) -> None:
         """The numbers of the new block, where the operand's are known."""
         contents, operand = self._ref.contents, self._operand
         if contents is None:
+            return
+        if not operand.array_shape and isinstance(self._numbers, int):
+            contents.store(..., self._numbers)
             return
         if not isinstance(self._numbers, np.ndarray):
             contents.store(None, UNKNOWN)
@@ -127,3 +135,9 @@ class Window:
                 return
             index.append(slice(start, start + size))
         contents.store(..., self._numbers[tuple(index)])
+
+
+def _differ(one: Sequence[Value], other: Sequence[Value]) -> bool:
+    """Whether two blocks differ in what is known of them."""
+    pairs = zip(one, other, strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)

@@ -205,9 +205,11 @@ def _is_kernel(operation: object) -> bool:
 
 def _sends_numbers(equation: JaxprEqn, copy: ops.CopyStart) -> bool:
     """Whether a copy takes to another core what control there may depend on."""
-    destination = equation.invars[copy.destination.ref.at]
-    is_kept = may_be_kept(jaxprs.shape_of(destination), jaxprs.dtype_of(destination))
-    return is_kept and copy.target.device_id is not None
+    if copy.target.device_id is None:
+        return False
+    views = copy.destination.choices or (copy.destination,)
+    refs = [equation.invars[view.ref.at] for view in views]
+    return any(may_be_kept(jaxprs.shape_of(ref), jaxprs.dtype_of(ref)) for ref in refs)
 
 
 def _unite_scopes(cores: list[list[Event]], program: Program) -> None:

@@ -16,7 +16,7 @@ from safepallas._jax.kernel_calls import BlockOperand
 from safepallas._verify.extract import boxes
 from safepallas._verify.extract.lockstep import Pause
 from safepallas._verify.extract.memory import Ref, Value
-from safepallas._verify.program import Allocation, Line, Region, Semaphore, Start, Wait
+from safepallas._verify.program import Access, Allocation, Line, Region, Semaphore, Start, Wait
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
@@ -75,6 +75,8 @@ class Transfers:
         semaphore = Semaphore(core.number, self._semaphores, (slot,))
         source, target = (window, region) if self._is_output else (region, window)
         self._slots[step] = semaphore
+        if self._is_output:  # what the body has left there
+            core.emit(Access(window, True, self._line))
         core.emit(Start(source, target, None, semaphore, self._amount(), self._line))
 
     def wait(self, core: Core, step: int) -> Pause | None:

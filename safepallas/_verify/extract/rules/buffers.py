@@ -41,14 +41,11 @@ def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -
     stored_at = None if access.stored is None else equation.inputs[access.stored.at]
 
     def do(core: Core, env: Env) -> None:
-        if not core.is_inside:
-            # A ref of JAX between kernels: its reads and writes keep their order.
-            ref = env[ref_at]
-            if is_write and isinstance(ref, Ref) and ref.contents is not None:
-                ref.contents.store(None, UNKNOWN)
-            return
+        if not core.is_inside and not isinstance(env[ref_at], Ref):
+            return  # of JAX, between kernels: no kernel has it
         ref, box = view(env)
-        core.check_bounds(ref, box, verb, line, is_partial=access.is_masked)
+        if core.is_inside:  # XLA moves an index into the array, and a kernel does not
+            core.check_bounds(ref, box, verb, line, is_partial=access.is_masked)
         if not ref.is_private:
             core.emit(Access(core.own_region(ref, box, line), is_write, line))
         contents = ref.contents
