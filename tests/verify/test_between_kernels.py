@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
@@ -288,3 +289,53 @@ def test_a_ref_of_jax_that_is_written_between_two_kernels() -> None:
 
     is_safe(build(writes=False), X)
     has("race", build(writes=True), X)
+
+
+# Numbers
+
+
+def plan_by(*, scale: int = 1) -> Callable[..., Any]:
+    """A kernel that computes how many rows the next one copies."""
+    smem = pl.BlockSpec(memory_space=pltpu.SMEM)
+
+    def schedule(lengths: Any, plan: Any) -> None:
+        plan[0] = (lengths[0] + lengths[1]) * scale
+
+    def copies(plan: Any, x: Any, o: Any, sem: Any) -> None:
+        rows = pl.ds(0, plan[0])
+        pltpu.async_copy(x.at[rows], o.at[rows], sem).wait()
+
+    like = jax.ShapeDtypeStruct((1,), jnp.int32)
+    first = pl.pallas_call(schedule, like, in_specs=[smem], out_specs=smem)
+    grid_spec: Any = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1, grid=(1,), in_specs=[ANY], out_specs=ANY, scratch_shapes=[DMA]
+    )
+    second = pl.pallas_call(copies, X, grid_spec=grid_spec)
+    return lambda lengths, x: second(first(lengths), x)
+
+
+def test_numbers_that_a_kernel_computes_are_known_in_the_next() -> None:
+    lengths = np.array([3, 5], np.int32)
+    is_safe(plan_by(), lengths, X)
+    has("out-of-bounds", plan_by(scale=3), lengths, X)
+    assert judge(plan_by(), jax.ShapeDtypeStruct((2,), jnp.int32), X)[0] == "undecided"
+
+
+@pytest.mark.parametrize(("given", "to"), [(jnp.uint32, jnp.int32), (jnp.int16, jnp.int32)])
+def test_a_bitcast_of_a_table(given: Any, to: Any) -> None:
+    """Elements along the last dimension but one are packed: the first has the lowest bits."""
+
+    def kernel(table: Any, x: Any, o: Any, sem: Any) -> None:
+        rows = pl.ds(0, pltpu.bitcast(table[...], to).max())
+        pltpu.async_copy(x.at[rows], o.at[rows], sem).wait()
+
+    table = np.zeros((16, 128), given)
+    table[2, 5] = 9
+    spec = pl.BlockSpec((16, 128), lambda: (0, 0))
+    call = pl.pallas_call(kernel, X, in_specs=[spec, ANY], out_specs=ANY, scratch_shapes=[DMA])
+    is_safe(call, table, X)
+    table[2, 5] = 17
+    has("out-of-bounds", call, table, X)
+    if given == jnp.int16:
+        table[2:4, 5] = 0, 1  # 65536
+        has("out-of-bounds", call, table, X)

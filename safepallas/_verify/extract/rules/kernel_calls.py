@@ -335,7 +335,7 @@ class _CompiledCall:
         )
 
     def _give(self, env: Env, refs: Sequence[Ref], windows: Mapping[int, Window]) -> None:
-        """Give refs where semaphores come or go: nothing is known of other results.
+        """Give refs where semaphores come or go, else the numbers that are known.
 
         What is in flight may be on its way from an input: the next call gets that one too.
         """
@@ -346,7 +346,12 @@ class _CompiledCall:
                 if k not in windows:
                     env[at] = refs[k]
         for k, at in enumerate(self.outputs, count):
-            env[at] = refs[k] if self.hands_on and k not in windows else UNKNOWN
+            is_whole = k not in windows or self.operands[k].block == self.operands[k].array_shape
+            contents = refs[k].contents if is_whole else None
+            if self.hands_on and k not in windows:
+                env[at] = refs[k]
+            else:
+                env[at] = UNKNOWN if contents is None else contents.load(...)
 
 
 def _all(
