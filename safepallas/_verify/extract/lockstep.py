@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Generator, Hashable, Sequence
 from typing import TypeAlias
 
-from safepallas._verify.extract.memory import Contents, NumpyIndex
+from safepallas._verify.extract.memory import Contents, NumpyIndex, Value
 from safepallas._verify.extract.values import Known
 from safepallas._verify.program import Barrier, Enter, Event, Semaphore, Signal, Start, Wait
 
@@ -32,6 +32,8 @@ class Lockstep:
         self._values: dict[Semaphore, int] = {}
         self._waiting: dict[Semaphore, int] = {}
         self._arrived: dict[Hashable, list[int]] = {}
+        self._given: dict[Hashable, dict[int, Value]] = {}
+        self.exchanging: set[int] = set()  # the cores that wait for others to come to a collective
         self._contents: dict[tuple[int, Hashable], Contents] = {}
         self._early: dict[tuple[int, Hashable], list[tuple[NumpyIndex, Known]]] = {}
 
@@ -59,6 +61,19 @@ class Lockstep:
         if isinstance(event, Barrier):
             return self._arrive(core, ("barrier", event.key), len(event.among))
         return self._arrive(core, event.call, self._size) if event.barrier else None
+
+    def exchange(
+        self, core: int, key: Hashable, value: Value
+    ) -> Generator[None, None, dict[int, Value]]:
+        """Say what this core has; when all have, get what each of them has."""
+        given = self._given.setdefault(key, {})
+        given[core] = value
+        pause = self._arrive(core, ("exchange", key), self._size)
+        if pause is not None:
+            self.exchanging.add(core)
+            yield from pause
+            self.exchanging.remove(core)
+        return given
 
     def _wait(self, core: int, event: Wait) -> Pause | None:
         if self._values.get(event.semaphore, 0) < event.amount:

@@ -12,6 +12,7 @@ from jax.extend.core import JaxprEqn
 from safepallas._jax import jaxprs
 from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
+from safepallas._jax.collectives import Collective
 from safepallas._jax.core_meshes import Cores
 from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._verify.diagnostics.finding import WrongError
@@ -30,6 +31,7 @@ from safepallas._verify.extract.memory import may_be_kept
 from safepallas._verify.extract.mesh import ONE, Mesh, add_part
 from safepallas._verify.extract.rules import (
     buffers,
+    collectives,
     control,
     copies,
     core_calls,
@@ -59,6 +61,7 @@ RULES: Rules = {
     **buffers.RULES,
     **kernel_calls.RULES,
     **core_calls.RULES,
+    **collectives.RULES,
 }
 
 
@@ -81,11 +84,13 @@ class Source:
         self._compiler = Compiler(RULES)
         self.mesh = self._find_mesh()
         self.uses_barrier = False
-        self.sends_numbers = False
+        self.sends_numbers = False  # from one core to another
         for equation in jaxprs.all_equations(closed):
             operation = self._compiler.read(equation)
             if isinstance(operation, ops.BarrierSemaphore):
                 self.uses_barrier = True
+            elif isinstance(operation, Collective):
+                self.sends_numbers |= operation.compute is not None
             elif isinstance(operation, ops.CopyStart):
                 self.sends_numbers |= _sends_numbers(equation, operation)
         self._code: Code | None = None
@@ -175,6 +180,7 @@ class Source:
 
         if lockstep is not None:
             lockstep.run([follow(core) for core in cores])
+            _require_met(lockstep, {core.number for core in cores} - whole)
         else:
             for core in cores:
                 try:
@@ -197,6 +203,12 @@ class Source:
         if not shared.call_ids:
             raise UndecidedError("The function calls no Pallas kernel: there is nothing to verify.")
         return _finish(shared, cores, times)
+
+
+def _require_met(lockstep: Lockstep, stuck: set[int]) -> None:
+    """Collectives are no events: who waits there for ever is told here, and not as a deadlock."""
+    if stuck and stuck <= lockstep.exchanging:
+        raise UndecidedError("Not all devices come to the same collectives.")
 
 
 def _is_kernel(operation: object) -> bool:
