@@ -56,3 +56,38 @@ def test_a_race_with_a_block_that_may_stay_is_not_claimed() -> None:
     unknown = jax.ShapeDtypeStruct((4,), jnp.int32)
     assert judge(call(), unknown, like)[0] == "undecided"
     has("race", call(by_column=True), unknown, like)  # another column each time, for sure
+
+
+# Memory that is known in part: how kernels on SparseCores read a number
+
+
+def reads_lane(lane: int, *, room: int = 8, through: bool = False) -> Any:
+    """One number is copied into the first lane of a vector, or of two; then a lane is read."""
+
+    def kernel(count: Any, x: Any, o: Any, lanes: Any, others: Any, sem: Any) -> None:
+        pltpu.async_copy(count, lanes.at[pl.ds(0, 1)], sem).wait()
+        source = lanes
+        if through:
+            pltpu.async_copy(lanes, others, sem).wait()
+            source = others
+        first = source[...].reshape(2, 8)[0:1][0]
+        rows = pl.ds(first[lane], room)
+        pltpu.async_copy(x.at[rows], o.at[rows], sem).wait()
+
+    vector = pltpu.VMEM((16,), jnp.int32)
+    return pl.pallas_call(
+        kernel, X, in_specs=[ANY, ANY], out_specs=ANY, scratch_shapes=[vector, vector, DMA]
+    )
+
+
+@pytest.mark.parametrize("through", [False, True])
+def test_the_lane_that_was_written_is_known(through: bool) -> None:
+    count = np.array([8], np.int32)
+    is_safe(reads_lane(0, through=through), count, X)
+    has("out-of-bounds", reads_lane(0, room=9, through=through), count, X)
+
+
+def test_a_lane_that_nobody_wrote_is_not() -> None:
+    verdict, kinds, report = judge(reads_lane(1, room=9), np.array([8], np.int32), X)
+    assert (verdict, kinds) == ("safe", [])
+    assert "Not checked" in str(report)

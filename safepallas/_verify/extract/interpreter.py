@@ -328,12 +328,18 @@ def compute(equation: Equation) -> Callable[[Core, Env], None]:
 
 def _compute_any(equation: Equation) -> Callable[[Core, Env], None]:
     inputs, outputs = equation.inputs, equation.outputs
-    rule = values.rule_of(equation.jax)
+    rule, move = values.rule_of(equation.jax), values.moves_of(equation.jax)
 
     def do(core: Core, env: Env) -> None:
         operands = []
         for i in inputs:
             operand = env[i]
+            if move is not None and i == inputs[0] and isinstance(operand, values.Partial):
+                rest = [env[other] for other in inputs[1:]]
+                env[outputs[0]] = move(
+                    operand, [UNKNOWN if isinstance(r, Ref) else r for r in rest]
+                )
+                return
             if isinstance(operand, (Unknown, Ref)):
                 set_all(env, outputs, [UNKNOWN] * len(outputs))
                 return
