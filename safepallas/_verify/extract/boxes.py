@@ -263,16 +263,42 @@ def leaves(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> Out
 
 
 def _unflatten(box: Box, new: Sequence[int], old: Sequence[int]) -> list[tuple[int, int]]:
-    """The box, in the shape before a reshape, of the elements from its first to its last."""
-    first = last = 0
-    for a, b, n in zip(box.low, box.high, new, strict=True):
-        first, last = first * n + a, last * n + max(b - 1, a)
+    """The box, in the shape before a reshape, of what a box in the new shape covers.
+
+    Dimensions that are split or merged are taken by themselves, and of each such group the
+    elements from the first to the last.
+    """
     found: list[tuple[int, int]] = []
-    for n in reversed(old):
-        (first, a), (last, b) = divmod(first, n), divmod(last, n)
-        # What stands before differs: all of this dimension may be covered.
-        found.append((a, b + 1) if first == last else (0, n))
-    return found[::-1]
+    for into, of in _groups(new, old):
+        first = last = 0
+        for i in into:
+            a, b, n = box.low[i], box.high[i], new[i]
+            first, last = first * n + a, last * n + max(b - 1, a)
+        inside: list[tuple[int, int]] = []
+        for i in reversed(of):
+            n = old[i]
+            (first, a), (last, b) = divmod(first, n), divmod(last, n)
+            # What stands before differs: all of this dimension may be covered.
+            inside.append((a, b + 1) if first == last else (0, n))
+        found += inside[::-1]
+    return found
+
+
+def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[range, range]]:
+    """Which dimensions of two shapes hold the same elements: as few together as can be."""
+    if not all(new) or not all(old):
+        return [(range(len(new)), range(len(old)))]
+    groups: list[tuple[range, range]] = []
+    i = j = 0
+    while i < len(new) or j < len(old):
+        begin, left, right = (i, j), 1, 1
+        while left != right or (i, j) == begin:
+            if j == len(old) or (i < len(new) and left <= right):
+                left, i = left * new[i], i + 1
+            else:
+                right, j = right * old[j], j + 1
+        groups.append((range(begin[0], i), range(begin[1], j)))
+    return groups
 
 
 def _reshaped(dims: list[_Dim], shape: Sequence[int], new: Sequence[int]) -> list[_Dim]:
