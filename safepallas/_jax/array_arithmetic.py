@@ -81,6 +81,12 @@ def _convert(a: Array, *, dtype: np.dtype) -> Array:
     return a != 0 if dtype.kind == "b" else a  # to fewer bits: the lowest
 
 
+def _bitcast(a: Array, *, dtype: np.dtype, dim: int) -> Array:
+    """Of TPUs: elements side by side along `dim` are packed into one, the first the lowest bits."""
+    packed = np.ascontiguousarray(np.moveaxis(a, dim, -1)).view(dtype)
+    return np.moveaxis(packed, -1, dim)
+
+
 def _slice(
     a: Array, *, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None
 ) -> Array:
@@ -113,6 +119,8 @@ def _function(
         return partial(_slice, begin=begin, end=end, strides=params["strides"])
     if name in ("reshape", "squeeze"):
         return partial(_reshape, shape=shape)
+    if name == "bitcast" and "b" not in (dtypes[0].kind, dtype.kind):
+        return partial(_bitcast, dtype=dtype, dim=params.get("dim", -2))
     if name == "convert_element_type":
         return partial(_convert, dtype=dtype)
     return None

@@ -58,6 +58,11 @@ _SHARING = {
 }
 
 
+def stays_on_core(aval: Any) -> bool:
+    """Whether an array lies in a core's own memory between kernels."""
+    return getattr(aval, "memory_space", None) in {pltpu.VMEM, pltpu.SMEM}
+
+
 class Memory(NamedTuple):
     """What a ref is a ref to."""
 
@@ -66,6 +71,7 @@ class Memory(NamedTuple):
     sharing: Sharing
     is_in_place: bool  # handed to the kernel as it lies, and not block by block
     core_type: CoreType | None  # of the cores that it names (``SEMAPHORE @ mesh``), if any
+    space: str  # its name
 
 
 def memory_of(aval: Any) -> Memory:
@@ -79,6 +85,7 @@ def memory_of(aval: Any) -> Memory:
         _SHARING.get(space, Sharing.UNCLEAR),
         space in _IN_PLACE,
         None if cores is None else cores.core_type,
+        str(space),
     )
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from jax.extend.core import Jaxpr, JaxprEqn
 
 from safepallas._jax import compat, jaxprs
-from safepallas._jax.core_meshes import Argument, Cores, Memory, arguments_of, cores_of, memory_of
+from safepallas._jax.core_meshes import (
+    Argument,
+    Cores,
+    Memory,
+    arguments_of,
+    cores_of,
+    memory_of,
+    stays_on_core,
+)
 from safepallas._jax.jaxprs import AnyJaxpr
 
 
@@ -20,12 +28,31 @@ class BlockOperand(NamedTuple):
     block: tuple[int | None, ...]  # None for a dimension that the kernel does not see
     is_blocked: bool  # the index map counts blocks
     index_map: AnyJaxpr
+    stays: bool  # in a core's memory, from one kernel to the next: nothing is copied
+    is_padded: bool  # an element of the index map may lie before the array, or behind it
+
+    def ends(self, block: Sequence[object]) -> list[tuple[int, int] | None]:
+        """Where a block that the index map gives begins and ends, by dimension of the array.
+
+        None for a dimension of which that is not known; the end of the last block may be outside.
+        """
+        if self.is_padded or len(block) != len(self.block):
+            return [None] * len(self.array_shape)
+        found: list[tuple[int, int] | None] = []
+        for number, size in zip(block, self.block, strict=True):
+            if not isinstance(number, int):
+                found.append(None)
+                continue
+            start = number * size if self.is_blocked and size is not None else number
+            found.append((start, start + (1 if size is None else size)))
+        return found
 
 
 class KernelCall(NamedTuple):
-    """A ``pallas_call``. Operands: grid sizes, prefetched ones, inputs."""
+    """A ``pallas_call``. Operands: refs it closes over, grid sizes, prefetched ones, inputs."""
 
     body: Jaxpr
+    closed_over: tuple[Argument, ...]
     arguments: tuple[Argument, ...]  # of the body: prefetched, inputs, outputs, scratch
     name: str
     grid: tuple[int | None, ...]  # None for a size that is an operand
@@ -35,6 +62,7 @@ class KernelCall(NamedTuple):
     vmapped: tuple[int, ...]
     aliases: tuple[tuple[int, int], ...]  # operand, output
     collective_id: Hashable
+    skips_barrier: bool  # no default barrier of the devices at its start
     is_parallel: bool  # a dimension of the grid has no order
 
 
@@ -47,9 +75,11 @@ def kernel_call(equation: JaxprEqn) -> KernelCall:
         for i, block in enumerate(mapping.block_mappings)
     ]
     semantics = getattr(params["compiler_params"], "dimension_semantics", None)
+    arguments = arguments_of(body)
     return KernelCall(
         body,
-        tuple(arguments_of(body)),
+        tuple(arguments[: len(body.constvars)]),
+        tuple(arguments[len(body.constvars) :]),
         str(params.get("name") or jaxprs.function_of(body)),
         tuple(None if compat.is_dynamic(size) else int(size) for size in mapping.grid),
         first,
@@ -58,6 +88,7 @@ def kernel_call(equation: JaxprEqn) -> KernelCall:
         tuple(mapping.vmapped_dims),
         tuple(dict(params["input_output_aliases"]).items()),
         _collective_id(params["compiler_params"]),
+        _skips_barrier(params["compiler_params"]),
         any("parallel" in str(s).lower() for s in semantics or ()),
     )
 
@@ -80,14 +111,24 @@ def _block_operand(mapping: Any, aval: object) -> BlockOperand:
         tuple(block),
         is_blocked,
         mapping.index_map_jaxpr,
+        stays_on_core(mapping.array_aval),
+        any(any(getattr(size, "padding", ())) for size in mapping.block_shape),
     )
 
 
-def _collective_id(params: object) -> Hashable:
+def _of_tpu(params: object) -> object:
     if isinstance(params, dict):  # by backend, as an older Pallas has it
-        params = params.get("mosaic_tpu") or params.get("mosaic")
-    found: Hashable = getattr(params, "collective_id", None)
+        return params.get("mosaic_tpu") or params.get("mosaic")
+    return params
+
+
+def _collective_id(params: object) -> Hashable:
+    found: Hashable = getattr(_of_tpu(params), "collective_id", None)
     return found
+
+
+def _skips_barrier(params: object) -> bool:
+    return bool(getattr(_of_tpu(params), "skip_device_barrier", False))
 
 
 class CoreBody(NamedTuple):
@@ -105,6 +146,7 @@ class CoreCall(NamedTuple):
     name: str
     aliases: tuple[tuple[int, int], ...]  # operand, output
     collective_id: Hashable
+    skips_barrier: bool
 
 
 def core_call(equation: JaxprEqn) -> CoreCall:
@@ -137,6 +179,7 @@ def _core_call(
         str(params.get("name") or jaxprs.function_of(opened[0])),
         tuple(dict(params.get("input_output_aliases") or {}).items()),
         _collective_id(params.get("compiler_params")),
+        _skips_barrier(params.get("compiler_params")),
     )
 
 

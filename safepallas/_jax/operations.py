@@ -13,7 +13,7 @@ import jax
 from jax.extend.core import Jaxpr, JaxprEqn
 
 from safepallas._jax import compat, jaxprs
-from safepallas._jax.core_meshes import Argument, arguments_of
+from safepallas._jax.core_meshes import Argument, Memory, arguments_of, memory_of
 from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._jax.views import (
     Slot,
@@ -46,6 +46,7 @@ class Signal(NamedTuple):
 class Wait(NamedTuple):
     view: View
     amount: Slot
+    decrement: Slot  # whether it takes what it waits for
 
 
 class Read(NamedTuple):
@@ -66,8 +67,8 @@ def signal(equation: JaxprEqn) -> Signal:
 
 
 def wait(equation: JaxprEqn) -> Wait:
-    ref, transforms, amount, *_ = _by_tree(equation, "args_tree")
-    return Wait(view_of(ref, transforms), amount)
+    ref, transforms, amount, decrement = _by_tree(equation, "args_tree")
+    return Wait(view_of(ref, transforms), amount, decrement)
 
 
 def read(equation: JaxprEqn) -> Read:
@@ -359,6 +360,19 @@ class PassThrough(NamedTuple):
     """Hands its operands on as they are: semaphores and buffers in flight, too."""
 
 
+class NewRef(NamedTuple):
+    """``jax.new_ref``: an array, or a semaphore, becomes a ref that outlives kernels."""
+
+    memory: Memory
+
+
+class RunState(NamedTuple):
+    """``pl.run_state``: the same for all operands, as long as the body runs."""
+
+    body: AnyJaxpr
+    allocated: tuple[Argument, ...]
+
+
 class RefBoundary(NamedTuple):
     """Where a ref of JAX, between kernels, becomes an array again."""
 
@@ -373,6 +387,15 @@ class Other(NamedTuple):
 
 def pass_through(equation: JaxprEqn) -> PassThrough:
     return PassThrough()
+
+
+def new_ref(equation: JaxprEqn) -> NewRef:
+    return NewRef(memory_of(equation.outvars[0].aval))
+
+
+def run_state(equation: JaxprEqn) -> RunState:
+    body = equation.params["jaxpr"]
+    return RunState(body, tuple(arguments_of(jaxprs.open_jaxpr(body)[0])))
 
 
 def ref_boundary(equation: JaxprEqn) -> RefBoundary:

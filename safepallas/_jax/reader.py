@@ -11,6 +11,7 @@ from jax.extend.core import JaxprEqn
 from safepallas._jax import jaxprs
 from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
+from safepallas._jax.collectives import Collective, collective
 
 KernelOperation: TypeAlias = (
     ops.Signal
@@ -35,6 +36,9 @@ Operation: TypeAlias = (
     | calls.CoreCall
     | calls.ShardMap
     | ops.PassThrough
+    | Collective
+    | ops.NewRef
+    | ops.RunState
     | ops.RefBoundary
     | ops.Other
 )
@@ -93,9 +97,17 @@ _READERS: Final[dict[str, Callable[[JaxprEqn], Operation]]] = {
     "mpmd_map": calls.core_call,
     "core_map": calls.core_map,
     "shard_map": calls.shard_map,
+    # between kernels
+    **dict.fromkeys(
+        ("all_gather", "psum", "pmax", "pmin", "ppermute", "all_to_all", "reduce_scatter"),
+        collective,
+    ),
     # neither
     "optimization_barrier": ops.pass_through,
     "with_memory_space_constraint": ops.pass_through,
+    # refs of JAX, between kernels
+    "new_ref": ops.new_ref,
+    "run_state": ops.run_state,
     "freeze": ops.ref_boundary,
     "free_ref": ops.ref_boundary,
 }

@@ -66,6 +66,9 @@ class View(NamedTuple):
 
     ref: Slot
     steps: tuple[ViewStep, ...]
+    # Of `pl.select_ref`: it is one of these, by a number.
+    choices: tuple[View, ...] = ()
+    which: Number = 0
 
 
 def slots_of(equation: JaxprEqn) -> list[Slot]:
@@ -79,6 +82,11 @@ def view_of(ref: object, transforms: Sequence[object] = ()) -> View:
         TypeError: it is a view of something else.
     """
     base, steps = compat.taken_apart(ref)
+    if isinstance(base, tuple) and len(steps) == 1 and not transforms:
+        chosen = getattr(steps[0], "idx", None)
+        if isinstance(chosen, (Slot, int)):
+            choices = tuple(view_of(one) for one in base)
+            return View(choices[0].ref, (), choices, chosen)
     if not isinstance(base, Slot):
         raise TypeError(f"expected a view of an operand, but got one of {base!r}")
     return View(base, tuple(_step(t) for t in (*steps, *transforms)))
@@ -119,7 +127,7 @@ def _index(transform: Any) -> Index | OtherStep:
 
 def indices_of(equation: JaxprEqn, view: View) -> list[View]:
     """The refs of indices that a view gathers or scatters by."""
-    found: list[View] = []
+    found: list[View] = [index for one in view.choices for index in indices_of(equation, one)]
     for step in view.steps:
         for part in step.parts if isinstance(step, Index) else ():
             if isinstance(part, View):

@@ -23,6 +23,7 @@ import jax
 
 from safepallas._errors import explain as _explain
 from safepallas._errors.verification_errors import PictureError
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.entry import verify
 from safepallas._verify.report.report import Report
 
@@ -102,6 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         type=_positive,
         help="how often the function is called in a row (by default twice where the barrier "
         "semaphore is used, which outlives a call)",
+    )
+    verify.add_argument(
+        "--accept",
+        metavar="KIND",
+        choices=[kind.value for kind in FindingKind],
+        nargs="+",
+        default=[],
+        help="kinds of findings that do not make the verdict unsafe: "
+        + ", ".join(kind.value for kind in FindingKind),
     )
     verify.add_argument("--perfetto", metavar="FILE", type=Path, help="write a timeline there")
     verify.add_argument("--svg", metavar="FILE", type=Path, help="draw a picture there")
@@ -191,7 +201,7 @@ def verify_one(given: argparse.Namespace, factory: Callable[[int], object], size
             f"{what} must return (fn, args), a function and a tuple, and returned "
             f"({_short(fn)}, {_short(args)})."
         )
-    report = _verify(what, fn, cast("Sequence[object]", args), given.calls)
+    report = _verify(what, fn, cast("Sequence[object]", args), given.calls, given.accept)
     # As short as can be, and still the names that an editor finds.
     text = str(report).replace(f"{Path.cwd()}{os.sep}", "")
     print(f"{what}\n{text}\n")
@@ -203,10 +213,14 @@ def verify_one(given: argparse.Namespace, factory: Callable[[int], object], size
 
 
 def _verify(
-    what: str, fn: Callable[..., object], args: Sequence[object], calls: int | None
+    what: str,
+    fn: Callable[..., object],
+    args: Sequence[object],
+    calls: int | None,
+    accept: Sequence[str],
 ) -> Report:
     try:
-        return verify(fn, *args, calls=calls, progress=_Progress(what))
+        return verify(fn, *args, calls=calls, accept=accept, progress=_Progress(what))
     except _RAISED as error:
         raise UsageError(f"{what} cannot be verified: {_said(error)}.") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ def verify(
     *args: object,
     calls: int | None = None,
     limit: int = LIMIT,
+    accept: Collection[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Decide whether the kernels of a function can deadlock, leak a semaphore or race.
@@ -33,6 +34,9 @@ def verify(
             else once, for then it makes no difference.
         limit: the most events (signals, waits, copies, accesses) of all devices, in sum. The
             search for races stops at 50 times as many, over all its runs.
+        accept: kinds of findings to live with, by name: ``{"remote-before-entry"}``. They are
+            listed as accepted, in `accepted` of the report, and do not make the verdict
+            ``"unsafe"``. Where such a finding ends the analysis, the verdict is ``"undecided"``.
         progress: called now and then with a short line of text.
 
     Returns:
@@ -40,7 +44,7 @@ def verify(
         runs, where an operation is not followed, or where `limit` was reached.
 
     Raises:
-        ValueError: `calls` or `limit` is below 1.
+        ValueError: `calls` or `limit` is below 1, or there is no kind of the name in `accept`.
 
     Example::
 
@@ -61,9 +65,9 @@ def verify(
     """
     if (calls is not None and calls < 1) or limit < 1:
         raise ValueError(f"expected calls and limit of at least 1, but got {calls} and {limit}")
-    from safepallas._verify.run import run  # late: few programs that run need it
+    from safepallas._verify.run import kinds_of, run  # late: few programs that run need it
 
-    return run(function, args, calls, limit, progress or _say_nothing)
+    return run(function, args, calls, limit, kinds_of(accept), progress or _say_nothing)
 
 
 def _say_nothing(text: str) -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from safepallas._verify.diagnostics.finding import Finding
 
 
 class Line(NamedTuple):
@@ -23,20 +26,35 @@ class Line(NamedTuple):
         return f"{self.file}:{self.number}"
 
 
-class Semaphore(NamedTuple):
-    """One counting semaphore of one core. Equal where it is the same one."""
+@dataclasses.dataclass(frozen=True, order=True, slots=True)
+class Semaphore:
+    """One counting semaphore of one core. Equal where it is the same one.
+
+    One of a scope is a place on a stack: `allocation` is then that of all such semaphores of the
+    call, and `indices` is the place. `scope` and `index` are what the scope calls it (rule 5).
+    """
 
     core: int
     allocation: int  # equal on all cores for the same request of the same call
     indices: tuple[int, ...] = ()
     is_global: bool = False  # the barrier semaphore, which outlives the call
+    scope: int = dataclasses.field(default=-1, compare=False)  # an allocation; -1: of no scope
+    index: tuple[int, ...] = dataclasses.field(default=(), compare=False)
+
+    @property
+    def named(self) -> tuple[int, tuple[int, ...]]:
+        """The allocation that has its name, and the indices there."""
+        if self.scope < 0:
+            return self.allocation, self.indices
+        return self.scope, self.index
 
 
 class Region(NamedTuple):
     """A box in a buffer of one core: from `low` (inclusive) to `high` (exclusive), by dimension.
 
     ``()`` for both is the whole buffer. With `step` it is only every so many-th of a dimension,
-    counted from `low`; ``()`` stands for all. Not `exact`, it may be any part of that.
+    counted from `low`; ``()`` stands for all. Not `exact`, it may be any part of that. A box
+    without elements overlaps nothing (rule 1).
     """
 
     core: int
@@ -46,14 +64,18 @@ class Region(NamedTuple):
     step: tuple[int, ...] = ()
     exact: bool = True
 
+    @property
+    def is_empty(self) -> bool:
+        return any(a >= b for a, b in zip(self.low, self.high, strict=True))
+
     def overlaps(self, other: Region) -> bool:
         if self.core != other.core or self.allocation != other.allocation:
             return False
         # Boxes of another rank are views that were not understood: the whole buffer.
         if len(self.low) != len(other.low):
-            return True
+            return not (self.is_empty or other.is_empty)
         boxes_overlap = all(
-            a < d and c < b
+            a < d and c < b and a < b and c < d
             for a, b, c, d in zip(self.low, self.high, other.low, other.high, strict=True)
         )
         if not boxes_overlap or not (self.step or other.step):
@@ -79,8 +101,8 @@ def _intersect(a: int, b: int, c: int, d: int, s: int, t: int) -> bool:
 class Enter(NamedTuple):
     """A core begins a kernel: the memory of the call is its own from here on.
 
-    With `barrier` it waits here until all cores have entered this call: JAX puts that before every
-    kernel without a ``collective_id``.
+    With `barrier` it waits here until all cores have entered this call: Pallas puts that before a
+    kernel that communicates with other devices and has no barrier of its own.
     """
 
     call: int
@@ -134,8 +156,9 @@ class Wait(NamedTuple):
 class Start(NamedTuple):
     """Start a copy: an agent that reads `source`, signals `send`, writes `target`, signals `recv`.
 
-    It does so at any later time, reading all before it has written all. The amounts arrive in any
-    parts: bytes one by one, or, for a copy that counts, the one.
+    It does so at any later time, reading all before it has written all, and in any order of the
+    elements (rule 2). The amounts arrive in any parts: bytes one by one, or, for a copy that
+    counts, the one. A copy of amount 0 does nothing at all (rule 1).
     """
 
     source: Region
@@ -153,9 +176,20 @@ class Access(NamedTuple):
     region: Region
     is_write: bool
     line: Line
+    value: Hashable = None  # what a write stores everywhere, if that is a known constant (rule 11)
 
 
 Event: TypeAlias = Enter | Barrier | Allocate | Release | Leave | Signal | Wait | Start | Access
+
+
+class Assumption(NamedTuple):
+    """What a verdict takes for granted: a name, which the docs explain, and what it is here."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
 
 
 @dataclasses.dataclass(slots=True)
@@ -167,6 +201,7 @@ class Allocation:
     call: int  # the kernel call that it belongs to; -1 for what outlives calls
     shape: tuple[int, ...] = ()
     line: Line | None = None  # where it was allocated, if known
+    place: Hashable = None  # of a buffer of a scope: equal for those at the same place
     until: int = -1  # the last call that holds it, where `call` hands it on to a later one
     # By core, those that share it, the owner first; None where each has its own.
     shared_by: Mapping[int, tuple[int, ...]] | None = None
@@ -185,8 +220,14 @@ class Program:
     allocations: dict[int, Allocation]
     calls: list[str]  # the names of the kernel calls, in order
     mesh: tuple[tuple[str, int], ...] = ()  # axis names and sizes; () for one device
-    assumed: list[str] = dataclasses.field(default_factory=list)  # devices, prefetched values, ...
+    assumed: list[Assumption] = dataclasses.field(default_factory=list)
+    not_checked: list[str] = dataclasses.field(default_factory=list)  # bounds of unknown indices
+    # What extraction has found wrong and gone past: accesses out of bounds.
+    found: list[Finding] = dataclasses.field(default_factory=list)
     parts: tuple[str, ...] = ()  # the cores of a device, where it has several
+    # Cores of which only a beginning is known, and why: what they do after it may be anything.
+    open_cores: frozenset[int] = frozenset()
+    unknown: UndecidedError | None = None
     # What the cores that share memory are called as one, where that is not a device.
     groups: dict[tuple[int, ...], str] = dataclasses.field(default_factory=dict)
 
@@ -248,3 +289,4 @@ class UndecidedError(Exception):
         super().__init__(text)
         self.text = text
         self.line = line
+        self.found: list[Finding] = []  # what was certain before

@@ -289,7 +289,10 @@ def loop_in_one_slot() -> Program:
     line has written it: there is no happens-before order. Wait for that copy before, on a
     semaphore that no other copy adds to in the meantime.
     """
-    copies = [local(2, INPUT, OUT, 512, 0, 1)] * 2
+    copies = [
+        local(2, INPUT, OUT, 512, 0, 1)._replace(source=region(0, INPUT, i, i + 1))
+        for i in range(2)
+    ]
     return program([inside(*copies, *[Wait(Semaphore(0, SEND), 512, line(4))] * 2)])
 
 
@@ -344,6 +347,48 @@ def signal_without_barrier() -> Program:
     cores = [inside(Signal(Semaphore(1, SEM), 1, line(2)))]
     cores.append(inside(Wait(Semaphore(1, SEM), 1, line(3))))
     return program(cores)
+
+
+@finds(FindingKind.AMOUNT, 5)
+def negative_signal() -> Program:
+    """Device x=2 signals `sem` by -1 at kernel.py:5: only the owner of a semaphore may take from
+    it, with a wait, or a wait that could go on may be held up again. Signal 0 or more.
+    """
+    # If that comes before the wait of core 1, there is a deadlock; in the usual order there is not.
+    sem, ack = Semaphore(1, SEM), Semaphore(2, SEM)
+    return program(
+        [
+            inside(Signal(sem, 1, line(2)), barrier=True),
+            inside(Wait(sem, 1, line(3)), Signal(ack, 1, line(4)), barrier=True),
+            inside(
+                Signal(sem, -1, line(5)),
+                Wait(ack, 1, line(6)),
+                Signal(sem, 1, line(7)),
+                barrier=True,
+            ),
+        ]
+    )
+
+
+@finds(FindingKind.AMOUNT, 3)
+def too_much() -> Program:
+    """`sem` may come to 2147483648, with what the device adds at kernel.py:3: it can hold no more
+    than 2147483647. Signal less, or wait in between.
+    """
+    sem = Semaphore(0, SEM)
+    signals: list[Event] = [Signal(sem, 2**30, line(number)) for number in (2, 3)]
+    waits: list[Event] = [Wait(sem, 2**30, line(number)) for number in (4, 5)]
+    return program([inside(*signals, *waits)])
+
+
+@finds(FindingKind.RACE, 2)
+def overlaps_itself() -> Program:
+    """The copy started at kernel.py:2 reads `o_ref[0:4]` and writes `o_ref[2:6]`, which share
+    elements: a copy moves its elements in any order, so it may write one before it has read it.
+    Copy by way of another buffer.
+    """
+    copy = local(2, OUT, OUT, 512, 2, 6)._replace(source=region(0, OUT, 0, 4))
+    return program([inside(copy, Wait(Semaphore(0, SEND), 512, line(3)))])
 
 
 @finds(FindingKind.RACE, 4, 99)

@@ -6,6 +6,7 @@ from safepallas._verify.analysis.analyse import analyse
 from safepallas._verify.program import (
     Access,
     Allocation,
+    Assumption,
     Enter,
     Event,
     Leave,
@@ -66,7 +67,7 @@ def ring(n: int, *, wait_for: int = BYTES, steps: int = 1) -> Program:
         },
         ["ring"],
         (("x", n),),
-        [f"{n} devices, x={n}", "no values were needed"],
+        [Assumption("values", f"no values were needed on {n} devices")],
     )
 
 
@@ -101,4 +102,12 @@ def racing() -> Report:
     ]
     names = {a: "a_ref", b: "b_ref", va: "va", vb: "vb", o: "o_ref", SEND: "sem"}
     allocations = {number: Allocation(name, "", 0) for number, name in names.items()}
-    return report(Program([events], allocations, ["two <copies>"], (), ["one device"]))
+    return report(
+        Program(
+            [events],
+            allocations,
+            ["two <copies>"],
+            (),
+            [Assumption("values", "no values were needed")],
+        )
+    )

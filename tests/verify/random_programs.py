@@ -21,6 +21,7 @@ from safepallas._verify.program import (
     Semaphore,
     Signal,
     Start,
+    UndecidedError,
     Wait,
 )
 
@@ -32,6 +33,11 @@ NOWHERE = Line("?", 0)
 
 def barrier_semaphore(core: int) -> Semaphore:
     return Semaphore(core, 99, (), True)
+
+
+def empty(region: Region) -> Region:
+    """No rows, where the first one of a region would be."""
+    return region._replace(high=region.low)
 
 
 def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> Program:
@@ -46,6 +52,7 @@ def finish(cores: list[list[Event]], calls: int, scopes: Sequence[int] = ()) -> 
     allocations = {99: Allocation("barrier", "barrier semaphore", -1)}
     for call in range(calls):
         allocations[10 * call] = Allocation("data", f"float32[{ROWS}]", call, (ROWS,))
+        allocations[10 * call + 3] = Allocation("input", "float32[2]", call, (ROWS,))
         allocations[10 * call + 1] = Allocation("sems", "regular semaphores", call, (2,))
         allocations[10 * call + 2] = Allocation("dma", "dma semaphores", call, (2,))
     for i, call in enumerate(scopes):
@@ -76,6 +83,9 @@ class _Writer:
     def number(self, below: int) -> int:
         return self.draw(st.integers(0, below - 1))
 
+    def rarely(self) -> bool:
+        return self.number(6) == 5
+
     def row(self, core: int, row: int) -> Region:
         if row == ROWS:
             return Region(core, 10 * self.call, (0,), (ROWS,))
@@ -98,7 +108,9 @@ class _Writer:
 
     def signal(self) -> None:
         giver, taker, index = self.number(self.n), self.number(self.n), self.number(2)
-        amount = 1 + self.number(2)
+        amount = 0 if self.rarely() else 1 + self.number(2)
+        if self.rarely():  # two of these are more than a semaphore can hold (rule 3)
+            amount = 2**30
         self.emit(giver, Signal(self.semaphore(taker, 1, index), amount, NOWHERE))
         self.wait(taker, Wait(self.semaphore(taker, 1, index), amount, NOWHERE))
 
@@ -113,21 +125,39 @@ class _Writer:
             return self.access()
         self.copies += 1
         sender, receiver = self.number(self.n), self.number(self.n)
+        if self.copies == 1 and self.rarely():
+            return self.same_bytes(sender, receiver)
         source, target = self.number(ROWS + 1), self.number(ROWS + 1)
         amount = 1 + self.number(2)
         send, recv = self.number(2), self.number(2)
-        if sender == receiver:
+        if sender == receiver and not self.rarely():  # else it may overlap itself (rule 2)
             source, target = source % ROWS, (source + 1) % ROWS
         # A core may also send to itself, perhaps on one semaphore for both ends.
         is_local = sender == receiver and self.number(2) == 0
         first = None if is_local else self.semaphore(sender, 2, send)
         last = self.semaphore(receiver, 2, recv)
         region = self.row(sender, source), self.row(receiver, target)
+        if self.rarely():  # no rows (rule 1)
+            amount, region = 0, (empty(region[0]), empty(region[1]))
         self.emit(sender, Start(*region, first, last, amount, NOWHERE))
         if first is not None:
             self.wait(sender, Wait(first, amount, NOWHERE))
         self.wait(receiver, Wait(last, amount, NOWHERE))
         return None
+
+    def same_bytes(self, sender: int, receiver: int) -> None:
+        """Two copies of one row into one row, and perhaps another write to the first (rule 11)."""
+        source, target = self.row(sender, 0), self.row(receiver, 1)
+        source = source._replace(allocation=source.allocation + 3)
+        for index in range(2):
+            recv = self.semaphore(receiver, 2, index)
+            send = self.semaphore(sender, 2, index) if sender != receiver else None
+            self.emit(sender, Start(source, target, send, recv, 1, NOWHERE))
+            if send is not None:
+                self.wait(sender, Wait(send, 1, NOWHERE))
+            self.wait(receiver, Wait(recv, 1, NOWHERE))
+        if self.number(4) == 0:
+            self.emit(sender, Access(source, True, NOWHERE))
 
     def scope(self) -> None:
         """A copy into a buffer that one core has for a while."""
@@ -154,7 +184,11 @@ class _Writer:
     def access(self) -> None:
         core = self.number(self.n)
         region = self.row(core, self.number(ROWS + 1))
-        self.emit(core, Access(region, self.number(2) == 0, NOWHERE))
+        region = empty(region) if self.rarely() and self.rarely() else region
+        is_write = self.number(2) == 0
+        # Cores that share memory may store the same there (rule 11).
+        value = 0 if is_write and self.number(2) == 0 else None
+        self.emit(core, Access(region, is_write, NOWHERE, value))
 
     def flush(self) -> None:
         for core, event in self.later:
@@ -189,6 +223,21 @@ def protocols(draw: st.DrawFn) -> Program:
     return finish(writer.cores, calls, writer.scopes)
 
 
+@st.composite
+def beginnings(draw: st.DrawFn) -> tuple[Program, Program]:
+    """A program of which only the beginnings of some cores are known, and the whole (rule 12)."""
+    whole = draw(protocols())
+    opened = draw(st.sets(st.integers(0, len(whole.cores) - 1), min_size=1))
+    cores = [
+        events[: draw(st.integers(0, len(events)))] if core in opened else events
+        for core, events in enumerate(whole.cores)
+    ]
+    unknown = UndecidedError("a value is not known")
+    return dataclasses.replace(
+        whole, cores=cores, open_cores=frozenset(opened), unknown=unknown
+    ), whole
+
+
 def mutate(draw: st.DrawFn, cores: list[list[Event]]) -> None:
     """Let one event of one device be gone, twice there, too late, or miscounted."""
     events = cores[draw(st.integers(0, len(cores) - 1))]
@@ -205,4 +254,7 @@ def mutate(draw: st.DrawFn, cores: list[list[Event]]) -> None:
     elif what == "swap" and at + 1 in places:
         events[at : at + 2] = [events[at + 1], event]
     elif isinstance(event, (Signal, Wait)):
-        events[at] = event._replace(amount=3 - event.amount if event.amount < 3 else 1)
+        amount = 3 - event.amount if event.amount < 3 else 1
+        if draw(st.integers(0, 5)) == 5:
+            amount = -1  # rule 3
+        events[at] = event._replace(amount=amount)

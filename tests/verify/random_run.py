@@ -26,6 +26,7 @@ from hypothesis.strategies import SearchStrategy
 from safepallas._verify.analysis.analyse import analyse
 from safepallas._verify.analysis.deadlocks_and_leaks import leaks
 from safepallas._verify.analysis.semaphore_machine import number_program, schedule
+from safepallas._verify.diagnostics.details import NegativeAmount, Overflow, SameWrites
 from safepallas._verify.diagnostics.finding import Finding, FindingKind
 from safepallas._verify.program import Enter, Leave, Program, Release, Start, Step
 
@@ -75,8 +76,9 @@ def agree(program: Program, shares: Counter[str]) -> None:
         return
     note(describe(program))
     compare(program, truth)
-    promptly = search(program, STATES, prompt=True)
-    assert dataclasses.replace(promptly, states=truth.states) == truth
+    if not truth.negative:  # else less may come of more
+        promptly = search(program, STATES, prompt=True)
+        assert dataclasses.replace(promptly, states=truth.states) == truth
     count(truth, shares)
 
 
@@ -93,15 +95,28 @@ def count(truth: Truth, shares: Counter[str]) -> None:
     shares["deadlock"] += truth.deadlock
     shares["leak"] += bool(truth.leaks)
     shares["race"] += bool(truth.races)
+    shares["same bytes"] += bool(truth.same_bytes)
+    shares["amount"] += bool(truth.negative or truth.overflows)
     shares["before entry"] += bool(truth.before_entry or truth.signals_before_entry)
     shares["after exit"] += bool(truth.after_exit)
     shares["states"] += truth.states
 
 
 def compare(program: Program, truth: Truth) -> None:
-    findings = analyse(program).findings
+    analysis = analyse(program)
+    findings = analysis.findings
     assert bool(findings) != truth.is_safe
     by_kind = {kind: [f for f in findings if f.kind is kind] for kind in FindingKind}
+    amounts = [f.detail for f in by_kind[FindingKind.AMOUNT]]
+    negative = {detail.event for detail in amounts if isinstance(detail, NegativeAmount)}
+    assert negative <= truth.negative
+    assert bool(negative) == bool(truth.negative)
+    if negative:  # nothing else is claimed
+        return
+    # One for each allocation.
+    high = {detail.semaphore for detail in amounts if isinstance(detail, Overflow)}
+    assert high <= truth.overflows
+    assert {s.allocation for s in high} == {s.allocation for s in truth.overflows}
     assert bool(by_kind[FindingKind.DEADLOCK]) == truth.deadlock
     numbered = number_program(program)
     run = schedule(numbered)
@@ -125,6 +140,14 @@ def compare(program: Program, truth: Truth) -> None:
         else:
             told_races.add(frozenset(((then.core, then.at), (other.core, other.at))))
         check_schedule(program, finding)
+    noted = {
+        frozenset(access.begin for access in (note.detail.first, note.detail.second))
+        for note in analysis.notes
+        if isinstance(note.detail, SameWrites)
+    }
+    same_bytes = {frozenset(access[:2] for access in pair) for pair in truth.same_bytes}
+    assert noted <= same_bytes
+    assert noted or not same_bytes or true_races
     assert told_races <= true_races
     assert bool(told_races) == bool(true_races)
     assert told_early == early

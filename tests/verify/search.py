@@ -7,7 +7,15 @@ notes what goes wrong in it:
 - deadlock: nothing can happen, and a core is not at its end;
 - leak: a semaphore is above zero after its owner has left the call (the barrier semaphore: after
   the owner's last event, in a state in which nothing can happen);
-- race: two accesses to the same memory are in flight, or about to happen, in one state.
+- race: two accesses to the same memory are in flight, or about to happen, in one state; also
+  those of one copy, which moves its elements in any order (rule 2);
+- amount: a core is about to signal, wait for or copy less than nothing, or a semaphore holds more
+  than 32 bits with a sign can (rule 3).
+
+Two writes of the same bytes to the same region are noted apart (rule 11): copies of one region, to
+which nothing in the program writes, and writes of one constant.
+
+A copy of amount 0 does nothing (rule 1).
 
 Amounts should be small: bytes are states.
 """
@@ -52,9 +60,12 @@ class Truth:
     deadlock: bool = False
     leaks: set[Semaphore] = dataclasses.field(default_factory=set)
     races: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
+    same_bytes: set[frozenset[AccessKey]] = dataclasses.field(default_factory=set)
     before_entry: set[AccessKey] = dataclasses.field(default_factory=set)  # of copies
     signals_before_entry: set[tuple[int, int]] = dataclasses.field(default_factory=set)
     after_exit: set[AccessKey] = dataclasses.field(default_factory=set)
+    negative: set[tuple[int, int]] = dataclasses.field(default_factory=set)
+    overflows: set[Semaphore] = dataclasses.field(default_factory=set)
     states: int = 0
 
     @property
@@ -66,6 +77,8 @@ class Truth:
             or self.before_entry
             or self.signals_before_entry
             or self.after_exit
+            or self.negative
+            or self.overflows
         )
 
 
@@ -150,7 +163,7 @@ class Search:
             elif isinstance(event, Signal):
                 here = self.number[event.semaphore]
                 found.append((moved, flights, self.add(values, here, event.amount)))
-            elif isinstance(event, Start):
+            elif isinstance(event, Start) and event.amount:
                 flight: Flight = (0, False, 0, False)
                 told = values
                 if self.prompt:
@@ -211,6 +224,35 @@ class Search:
     def add(values: tuple[int, ...], here: int, amount: int) -> tuple[int, ...]:
         return (*values[:here], values[here] + amount, *values[here + 1 :])
 
+    def same_bytes(self, access: AccessKey, other: AccessKey) -> bool:
+        events = [self.program.cores[core][at] for core, at, _ in (access, other)]
+        match events:
+            case [Access(region, True, _, value), Access(region2, True, _, value2)]:
+                return region == region2 and value == value2 and value is not None
+            case [Start(source, target, indices=()), Start(source2, target2, indices=())]:
+                every = [event for core in self.program.cores for event in core]
+                return (
+                    access[:2] != other[:2]
+                    and (access[2], other[2]) == ("write", "write")
+                    and (source, target) == (source2, target2)
+                    and not any(
+                        source.overlaps(event.region)
+                        for event in every
+                        if isinstance(event, Access) and event.is_write
+                    )
+                    and not any(
+                        source.overlaps(event.target)
+                        for event in every
+                        if isinstance(event, Start) and event.amount
+                    )
+                )
+        return False
+
+    def counts_granules(self, semaphore: Semaphore) -> bool:
+        """Whether it counts 32 bytes as one."""
+        allocated = self.program.allocations.get(semaphore.allocation)
+        return allocated is not None and allocated.what.lower().startswith("dma")
+
     def active(self, state: State) -> list[tuple[AccessKey, Region, bool]]:
         """The accesses that are in flight, or that a core makes next."""
         found: list[tuple[AccessKey, Region, bool]] = []
@@ -225,7 +267,7 @@ class Search:
                 found += [((core, at, "read"), r, False) for r in (event.source, *event.indices)]
             if not written:
                 found.append(((core, at, "write"), event.target, True))
-        return found
+        return [one for one in found if not one[1].is_empty]
 
 
 def search(
@@ -265,6 +307,8 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
     if is_last and any(at < len(program.cores[core]) for core, at in enumerate(done)):
         truth.deadlock = True
     for semaphore, value in zip(job.semaphores, values, strict=True):
+        if value >= 2**31 * (32 if job.counts_granules(semaphore) else 1):
+            truth.overflows.add(semaphore)
         if value == 0:
             continue
         if semaphore.is_global:
@@ -275,8 +319,9 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
     active = job.active(state)
     for i, (access, region, is_write) in enumerate(active):
         for other, region2, is_write2 in active[:i]:
-            if access[:2] != other[:2] and (is_write or is_write2) and region.overlaps(region2):
-                truth.races.add(frozenset((access, other)))
+            if (is_write or is_write2) and region.overlaps(region2):
+                pair = frozenset((access, other))
+                (truth.same_bytes if job.same_bytes(access, other) else truth.races).add(pair)
         if access[2] != "access":
             inside = job.inside(state, region.core, region.allocation)
             if inside < 0 and access[0] not in program.sharers(region.core, region.allocation):
@@ -288,6 +333,10 @@ def _judge(job: Search, state: State, is_last: bool, truth: Truth) -> None:
         semaphore = event.semaphore if isinstance(event, Signal) else None
         if isinstance(event, Start):
             semaphore = event.recv
+        if isinstance(event, (Signal, Start, Wait)) and event.amount < 0:
+            truth.negative.add((core, at))
+        if isinstance(event, (Signal, Start)) and not event.amount:
+            continue
         if semaphore is None or semaphore.is_global or semaphore.core == core:
             continue
         if job.inside(state, semaphore.core, semaphore.allocation) < 0:

@@ -92,17 +92,20 @@ def says(finding: Finding, kind: str, text: str, lines: list[int]) -> None:
     assert [line.number for line in finding.lines] == lines
 
 
-def test_a_signal_before_the_other_has_allocated() -> None:
-    (finding,) = judge(signals(barrier, nothing)).findings
-    signal = line_with("semaphore_signal(inner", "def signals")
-    scope = line_with("run_scoped", "def signals")
+def test_a_signal_before_the_other_is_in_the_scope_counts() -> None:
+    """Its semaphore is a place that is there as long as the kernel is (rule 5)."""
+    assert judge(signals(barrier, nothing)).verdict == "safe"
+    (finding,) = judge(signals(nothing, nothing)).findings
+    signal, entry = (
+        line_with("semaphore_signal(inner", "def signals"),
+        line_with("def kernel", "def signals"),
+    )
     says(
         finding,
         "remote-before-entry",
         f"Device x=0 may signal `inner` of device x=1 at {HERE}:{signal} before device x=1 has "
-        f"allocated it, in the `run_scoped` at {HERE}:{scope}. Allocate it in the scratch of the "
-        "kernel, or wait first for a signal that device x=1 gives inside that scope.",
-        [signal, scope],
+        "entered the kernel. Signal it after a barrier that waits for that device.",
+        [signal, entry],
     )
 
 

@@ -7,7 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ number = 3
 
 
 asked: list[int | None] = []  # what `verify` was given for calls
+accepted: list[list[str]] = []
 
 
 @pytest.fixture
@@ -86,8 +87,12 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))  # put back afterwards
 
     asked.clear()
+    accepted.clear()
 
-    def verify(fn: Any, size: int, *, calls: int | None = None, progress: Any) -> Report:
+    def verify(
+        fn: Any, size: int, *, calls: int | None = None, accept: Sequence[str], progress: Any
+    ) -> Report:
+        accepted.append(list(accept))
         if size == 5:
             raise TypeError("it does not trace")
         asked.append(calls)
@@ -131,6 +136,17 @@ def test_calls_are_asked_for_only_where_they_are_given(module: str) -> None:
     main(["verify", f"{module}:make", "--devices", "2"])
     main(["verify", f"{module}:make", "--devices", "2", "2", "--calls", "3"])
     assert asked == [None, 3, 3]
+
+
+def test_kinds_to_accept(module: str, capsys: Capture) -> None:
+    command = ["verify", f"{module}:make", "--devices", "2"]
+    main(command)
+    main([*command, "--accept", "race", "remote-before-entry"])
+    assert accepted == [[], ["race", "remote-before-entry"]]
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--accept", "hope"])
+    assert caught.value.code == USAGE
+    assert "deadlock" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["factories.py:make", "factories:Nested.make"])
@@ -266,7 +282,7 @@ def test_progress_of_the_analysis_goes_to_stderr(
     x = jax.ShapeDtypeStruct((8, 128), "float32")
     options: Any = {"in_specs": [anywhere], "out_specs": anywhere}
     fn = pl.pallas_call(kernel, x, scratch_shapes=[pltpu.SemaphoreType.DMA], **options)
-    assert command_line._verify("a:b(1)", fn, (x,), None).verdict == "safe"
+    assert command_line._verify("a:b(1)", fn, (x,), None, []).verdict == "safe"
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()

@@ -62,7 +62,10 @@ def extract(
     fn: Any = pl.pallas_call(kernel, out, **options)
     if on is not None:
         fn = jax.shard_map(fn, mesh=on, in_specs=P(), out_specs=P(), check_vma=False)
-    return Source(trace(fn, args), args).extract(repeat, limit)
+    program = Source(trace(fn, args), args).extract(repeat, limit)
+    if program.unknown is not None:
+        raise program.unknown
+    return program
 
 
 def of(program: Program, kind: type, core: int = 0) -> list[Any]:
@@ -463,7 +466,7 @@ def test_what_a_semaphore_holds_is_not_known() -> None:
         extract(kernel, scratch=[REGULAR])
 
 
-def test_scopes_in_a_loop_are_new_each_time_and_the_same_on_all_devices() -> None:
+def test_scopes_in_a_loop_have_new_names_each_time_and_the_same_on_all_devices() -> None:
     def kernel(x: Any, o: Any) -> None:
         def turn(i: Any, c: Any) -> Any:
             pl.run_scoped(lambda sem: pl.semaphore_signal(sem, 1), REGULAR)
@@ -472,7 +475,7 @@ def test_scopes_in_a_loop_are_new_each_time_and_the_same_on_all_devices() -> Non
         lax.fori_loop(0, lax.axis_index("x") + 1, turn, 0)
 
     program = extract(kernel, on=mesh(x=3))
-    numbers = [[e.semaphore.allocation for e in of(program, Signal, core)] for core in range(3)]
+    numbers = [[e.semaphore.scope for e in of(program, Signal, core)] for core in range(3)]
     assert [len(n) for n in numbers] == [1, 2, 3]
     assert len(set(numbers[2])) == 3
     assert numbers[0] == numbers[2][:1]

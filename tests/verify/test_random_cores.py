@@ -45,6 +45,8 @@ def programs(draw: st.DrawFn) -> Program:
         core = sharers[old.core][0]
         # Row 0 is all even rows of twice as many, row 1 all odd ones.
         (low,), (high,) = old.low, old.high
+        if low == high:
+            return Region(core, old.allocation, (low,), (low,))
         if (low, high) == (0, ROWS):
             return Region(core, old.allocation, (0,), (2 * ROWS,))
         return Region(core, old.allocation, (low,), (low + 2 * ROWS - 1,), (ROWS,))

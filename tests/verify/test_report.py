@@ -29,8 +29,7 @@ safe: ring on 4 devices (x=4).
 
 Analysed: 4 cores, 1 kernel call, 40 events, 4 copies, 12 waits, 8 signals, 8 accesses.
 Assumed:
-- 4 devices, x=4
-- no values were needed
+- values: no values were needed on 4 devices
 {traced} The verdict holds for these devices and values, and no others."""
 
 RACE = """\
@@ -43,7 +42,7 @@ unsafe: two <copies> on one device: 1 finding.
 
 Analysed: 1 core, 1 kernel call, 10 events, 2 copies, 2 waits, 4 accesses, 1 exact run.
 Assumed:
-- one device
+- values: no values were needed
 {traced}"""
 
 UNDECIDED = """\
@@ -53,8 +52,7 @@ Undecided at ring.py:16: the value of n is not known. Nothing is claimed.
 
 Analysed: 2 cores, 1 kernel call.
 Assumed:
-- 2 devices, x=2
-- no values were needed
+- values: no values were needed on 2 devices
 {traced}"""
 
 

@@ -89,7 +89,7 @@ def test_copies_of_interleaved_rows(first: Any, second: Any, verdict: str) -> No
         copies = []
         for i, rows in enumerate((first, second)):
             size = rows.size if isinstance(rows, pl.Slice) else rows.stop - rows.start
-            copies.append(pltpu.make_async_copy(x.at[0:size], o.at[rows], sems.at[i]))
+            copies.append(pltpu.make_async_copy(x.at[i : i + size], o.at[rows], sems.at[i]))
         for copy in copies:
             copy.start()
         for copy in copies:
@@ -136,7 +136,7 @@ def test_where_a_stride_begins_may_be_unknown() -> None:
 
     def kernel(n: Any, x: Any, o: Any, sems: Any) -> None:
         first = pltpu.make_async_copy(x.at[0:4], o.at[EVEN], sems.at[0])
-        other = pltpu.make_async_copy(x.at[0:4], o.at[pl.ds(n[0], 4, 2)], sems.at[1])
+        other = pltpu.make_async_copy(x.at[4:8], o.at[pl.ds(n[0], 4, 2)], sems.at[1])
         first.start()
         other.start()
         first.wait()

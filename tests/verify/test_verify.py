@@ -360,7 +360,45 @@ def test_what_was_assumed() -> None:
     )
     report = verify(pl.pallas_call(kernel, X, grid_spec=spec), np.array([5, 6], np.int32), X)
     assert report.program is not None
-    assert report.program.assumed == ["n = [5, 6]"]
+    assert report.program.assumed == [("values", "n = [5, 6]")]
+    assert "- values: n = [5, 6]\n" in str(report)
+
+
+def test_the_values_of_all_devices_are_said() -> None:
+    def kernel(n: Any, x: Any, o: Any, sem: Any) -> None:
+        copy_and_wait(x, o, sem)
+
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1, grid=(1,), in_specs=[ANY], out_specs=ANY, scratch_shapes=[DMA]
+    )
+    mesh = jax.sharding.AbstractMesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    fn = jax.shard_map(
+        pl.pallas_call(kernel, X, grid_spec=spec),
+        mesh=mesh,
+        in_specs=(jax.P("x"), jax.P()),
+        out_specs=jax.P(),
+        check_vma=False,
+    )
+    report = verify(fn, np.array([1, 2, 3, 2], np.int32), X)
+    assert report.program is not None
+    values = "n = [1] on device x=0, [2] on device x=1 and 1 more, [3] on device x=2"
+    assert report.program.assumed == [("values", values)]
+
+
+def test_the_entry_barrier_is_an_assumption() -> None:
+    def kernel(x: Any, o: Any, send: Any, recv: Any) -> None:
+        right = lax.rem(lax.axis_index("x") + 1, 2)
+        pltpu.async_remote_copy(x, o, send, recv, device_id={"x": right}).wait()
+
+    mesh = jax.sharding.AbstractMesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    fn = jax.shard_map(
+        call(kernel, DMA, DMA), mesh=mesh, in_specs=jax.P(), out_specs=jax.P(), check_vma=False
+    )
+    report = verify(fn, X)
+    assert report.verdict == "safe"
+    assert report.program is not None
+    assert [one.name for one in report.program.assumed] == ["entry-barrier"]
+    assert "- entry-barrier: Pallas puts a barrier of all devices before" in str(report)
 
 
 def test_parallel_dimensions_are_an_assumption() -> None:
@@ -371,7 +409,8 @@ def test_parallel_dimensions_are_an_assumption() -> None:
         report = verify(call(copy_and_wait, DMA, grid=(2,), **options), X)
         assert report.program is not None
         assumed.append(report.program.assumed)
-    assert assumed == [[], ["parallel dimensions of a grid run in order, on one core"]]
+    text = "parallel dimensions of a grid run in order, on one core"
+    assert assumed == [[], [("parallel-in-order", text)]]
 
 
 def test_an_output_in_place_of_an_input_is_the_same_buffer() -> None:

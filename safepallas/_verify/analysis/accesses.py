@@ -11,7 +11,10 @@ from safepallas._verify.program import Access, Program, Region, Start, Step, Whe
 
 
 def memory_accesses(program: Program, run: Run) -> list[MemoryAccess]:
-    """All accesses that happen, in the order of the run, a copy at its start."""
+    """All accesses that happen, in the order of the run, a copy at its start.
+
+    What has no elements is no access (rule 1).
+    """
     found: list[MemoryAccess] = []
     cores = program.cores
     for step in run.order:
@@ -22,14 +25,14 @@ def memory_accesses(program: Program, run: Run) -> list[MemoryAccess]:
         if isinstance(event, Access):
             where = Where(core, at)
             found.append(MemoryAccess(event.region, event.is_write, where, step, event.line))
-        elif isinstance(event, Start):
+        elif isinstance(event, Start) and event.amount:
             where = Where(core, at)
             read, write = Step(core, at, "read"), Step(core, at, "write")
             found.append(MemoryAccess(event.source, False, where, read, event.line))
             found.append(MemoryAccess(event.target, True, where, write, event.line))
             for indices in event.indices:
                 found.append(MemoryAccess(indices, False, where, read, event.line))
-    return found
+    return [access for access in found if not access.region.is_empty]
 
 
 def by_buffer(found: list[MemoryAccess]) -> Iterator[list[MemoryAccess]]:
@@ -56,7 +59,8 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
     overlapping: dict[Region, list[Region]] = {region: [] for region in distinct}
     ranks: dict[int, list[Region]] = defaultdict(list)
     for region in distinct:
-        ranks[len(region.low)].append(region)
+        if not region.is_empty:
+            ranks[len(region.low)].append(region)
     for rank, group in ranks.items():
         for other, members in ranks.items():
             if other != rank:  # boxes of another rank are not understood: all of the buffer
@@ -69,8 +73,7 @@ def overlaps(regions: list[Region]) -> dict[Region, list[Region]]:
         axis = max(range(rank), key=lambda d: len({region.low[d] for region in group}))
         ordered = sorted(group, key=lambda region: region.low[axis])
         for i, region in enumerate(ordered):
-            if region.overlaps(region):  # not empty
-                overlapping[region].append(region)
+            overlapping[region].append(region)
             for j in range(i + 1, len(ordered)):
                 if ordered[j].low[axis] >= region.high[axis]:
                     break

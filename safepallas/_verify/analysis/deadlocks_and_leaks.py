@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from safepallas._verify.analysis import scopes
 from safepallas._verify.analysis.semaphore_machine import (
     ENTER,
     SIGNAL,
@@ -22,7 +23,7 @@ from safepallas._verify.diagnostics.details import (
     Leak,
 )
 from safepallas._verify.diagnostics.finding import Finding, FindingKind
-from safepallas._verify.program import Leave, Line, Release, Semaphore, Where
+from safepallas._verify.program import Leave, Line, Release, Semaphore, Wait, Where
 
 # By number of a semaphore: how much each core adds to it.
 _Amounts: TypeAlias = dict[int, dict[int, int]]
@@ -35,16 +36,20 @@ def leaks(numbered: NumberedProgram, run: Run) -> tuple[list[Finding], set[Semap
     all signals and all waits add up to does not, and it is the sum that must be zero.
     """
     left = [(semaphore, value, end) for semaphore, value, end in _ended(numbered, run) if value]
-    if not left:
+    scoped = scopes.left_over(numbered, run)
+    if not left and not scoped:
         return [], set()
     program = numbered.program
+    # What only begins may still take what is left, or be handed on (rule 12).
+    left = [entry for entry in left if entry[0].core not in program.open_cores]
+    scoped = [entry for entry in scoped if entry[0].core not in program.open_cores]
     last_by = _last_to_add(numbered, run)
+    entries = [(one, value, last_by[numbered.number[one]], end) for one, value, end in left]
     by_line: dict[tuple[Line, str], list[tuple[Semaphore, int, Where, Where | None]]] = {}
-    for semaphore, value, end in left:
-        last = last_by[numbered.number[semaphore]]
+    for semaphore, value, last, end in [*entries, *scoped]:
         # By name: the same request of a later call is another allocation.
-        allocated = program.allocations.get(semaphore.allocation)
-        name = str(semaphore.allocation) if allocated is None else allocated.name
+        allocated = program.allocations.get(semaphore.named[0])
+        name = str(semaphore.named[0]) if allocated is None else allocated.name
         key = program.cores[last.core][last.at].line, "" if semaphore.is_global else name
         by_line.setdefault(key, []).append((semaphore, value, last, end))
     found = []
@@ -70,10 +75,11 @@ def _leak(
     others: list[Semaphore],
 ) -> Leak:
     number = numbered.number[semaphore]
+    mine, done = numbered.program.cores[semaphore.core], run.done[semaphore.core]
     taken = [
         amount
-        for code, x, amount in numbered.ops[semaphore.core][: run.done[semaphore.core]]
-        if code == WAIT and x == number
+        for at, (code, x, amount) in enumerate(numbered.ops[semaphore.core][:done])
+        if code == WAIT and x == number and scopes.has_name(mine[at], semaphore)
     ]
     code, x, amount = numbered.ops[last.core][last.at]
     if code == START:
@@ -95,10 +101,10 @@ def _last_to_add(numbered: NumberedProgram, run: Run) -> dict[int, Where]:
     """By semaphore: the last event of a schedule that adds to it."""
     last: dict[int, Where] = {}
     for core, at, part in run.order:
-        code, x, _ = numbered.ops[core][at]
-        if code == SIGNAL and not part:
+        code, x, amount = numbered.ops[core][at]
+        if code == SIGNAL and not part and amount:
             last[x] = Where(core, at)
-        elif code == START and not part:
+        elif code == START and not part and numbered.copies[x].amount:
             copy = numbered.copies[x]
             for number in (copy.send, copy.recv):
                 last[number] = Where(core, at)
@@ -121,7 +127,7 @@ def _ended(numbered: NumberedProgram, run: Run) -> Iterator[tuple[Semaphore, int
         ending = calls[event.call] if isinstance(event, Leave) else event.allocations
         for allocation in ending:
             for semaphore in mine.get((core, allocation), ()):
-                if not semaphore.is_global and semaphore not in told:
+                if not semaphore.is_global and semaphore.scope < 0 and semaphore not in told:
                     told.add(semaphore)
                     yield semaphore, run.value[numbered.number[semaphore]], Where(core, at)
     for semaphore in sorted(numbered.semaphores):
@@ -169,6 +175,8 @@ def deadlocks(numbered: NumberedProgram, run: Run) -> list[Finding]:
 def _blocked(numbered: NumberedProgram, run: Run) -> dict[int, Blocked]:
     """By core that cannot go on: what it waits for, and for whom."""
     stuck = [core for core, done in enumerate(run.done) if done < len(numbered.ops[core])]
+    if stuck and numbered.program.open_cores:
+        stuck = _for_ever(numbered, run, stuck)
     if not stuck:
         return {}
     added = _added(numbered, run)
@@ -186,6 +194,31 @@ def _blocked(numbered: NumberedProgram, run: Run) -> dict[int, Blocked]:
         else:
             found[core] = _blocked_wait(numbered, run, core, pending[x], added[x])
     return found
+
+
+def _for_ever(numbered: NumberedProgram, run: Run, stuck: list[int]) -> list[int]:
+    """Those who are stuck whatever comes after the beginning that is known (rule 12).
+
+    A core that has come to the end of its beginning may help anybody, and who is helped may go on
+    and do what it would.
+    """
+    pending, _ = _pending(numbered, run, stuck)
+    ended = {c for c in numbered.program.open_cores if run.done[c] == len(numbered.ops[c])}
+    free, left = set(ended), set(stuck)
+    while True:
+        helped = set()
+        for core in left:
+            code, x, _ = numbered.ops[core][run.done[core]]
+            if code == ENTER:
+                may_help = free & set(numbered.barriers[x].among)
+            else:
+                may_help = free & (ended | pending[x].keys() | numbered.program.open_cores)
+            if may_help:
+                helped.add(core)
+        if not helped:
+            return sorted(left)
+        free |= helped
+        left -= helped
 
 
 def _added(numbered: NumberedProgram, run: Run) -> _Amounts:
@@ -214,9 +247,9 @@ def _pending(
 
 def _add(amounts: _Amounts, numbered: NumberedProgram, core: int, at: int) -> None:
     code, x, y = numbered.ops[core][at]
-    if code == SIGNAL:
+    if code == SIGNAL and y:
         amounts[x][core] += y
-    elif code == START:
+    elif code == START and numbered.copies[x].amount:
         copy = numbered.copies[x]
         amounts[copy.send][core] += copy.amount
         amounts[copy.recv][core] += copy.amount
@@ -249,8 +282,9 @@ def _blocked_wait(
     added: dict[int, int],
 ) -> BlockedWait:
     at = run.done[core]
-    code, x, amount = numbered.ops[core][at]
-    if code != WAIT:
+    _, x, amount = numbered.ops[core][at]
+    event = numbered.program.cores[core][at]
+    if not isinstance(event, Wait):
         raise TypeError(f"core {core} stops at event {at}, which never blocks")
     value = run.value[x]
     helpers = tuple(sorted(other for other in pending if other != core))
@@ -264,7 +298,7 @@ def _blocked_wait(
         core,
         at,
         numbered.program.cores[core][at].line,
-        numbered.semaphores[x],
+        event.semaphore,
         amount,
         value,
         pending=from_others + own,

@@ -103,7 +103,7 @@ class _Clocks:
     For a wait w on a semaphore let D be what its owner has waited for up to and with w, and M the
     total of all signals that are not known to come after w. Without a signal of amount a there
     would be M - a: if that is less than D, the signal comes before w in every schedule. A copy's
-    end is the arrival of its last byte: a is 1.
+    end is the arrival of its last byte: a is 1. What adds nothing proves nothing (rule 1): a is 0.
 
     What is known to come after w depends on other such orders, and those on others. So all that one
     schedule shows is supposed first, and what the rule does not confirm is dropped, until the rule
@@ -204,7 +204,7 @@ class _Clocks:
                     for semaphore in {copy.send, copy.recv} - {-1}:
                         twice = copy.send == copy.recv
                         amount = copy.amount * (2 if twice else 1)
-                        signals[semaphore].append((core, at, amount, 1))
+                        signals[semaphore].append((core, at, amount, min(amount, 1)))
         return signals, waits
 
     def _sweep(self, proofs: Proofs) -> None:

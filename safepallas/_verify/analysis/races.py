@@ -3,18 +3,23 @@
 A schedule already has an order for each pair. The other order is possible if the earlier access can
 be held back and the later one begins all the same; then neither waits for the other. So one
 question decides a pair: is the earlier one certain to be over before the later one begins?
+
+A copy moves its elements in any order (rule 2), so what it reads and what it writes always race.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from safepallas._verify.analysis.accesses import by_buffer, covers, overlaps
 from safepallas._verify.analysis.happens_before import Budget, Ordering
+from safepallas._verify.analysis.same_bytes import SameBytes
 from safepallas._verify.analysis.semaphore_machine import NumberedProgram, Run, schedule
-from safepallas._verify.diagnostics.details import MemoryAccess, Race
-from safepallas._verify.diagnostics.finding import Finding, FindingKind
-from safepallas._verify.program import Line, Step, UndecidedError, Where
+from safepallas._verify.diagnostics.details import MemoryAccess, Race, SameWrites
+from safepallas._verify.diagnostics.finding import Finding, FindingKind, Note
+from safepallas._verify.program import Line, Program, Step, UndecidedError, Where
 
 # Of a pair of lines one race is reported. Accesses that have raced stay in the comparison, as they
 # may race with other lines as well, but only so many: a loop that races would be compared with all
@@ -30,9 +35,15 @@ def races(
     accesses: list[MemoryAccess],
     ordering: Ordering,
     budget: Budget,
-) -> list[Finding]:
-    """One finding for each pair of source lines that race, in the order of the schedule."""
-    found = _Pairs({}, {})
+) -> tuple[list[Finding], list[Note], UndecidedError | None]:
+    """One finding for each pair of source lines that race, in the order of the schedule.
+
+    Notes are of writes that would race, were they not of the same bytes. The error is the limit
+    that was reached after races had been found.
+    """
+    stopped = None
+    search = _Search(ordering, SameBytes(numbered.program), _Pairs({}, {}), _Pairs({}, {}))
+    found = search.found
     try:
         for number, group in enumerate(by_buffer(accesses), 1):
             budget.tell(f"races: buffer {number}, accesses: {len(group):,}")
@@ -50,14 +61,40 @@ def races(
                 for other in near[mine]:
                     if live[other]:
                         compared += len(live[other])
-                        live[other] = _compare(live[other], then, ordering, found, other == mine)
+                        live[other] = _compare(live[other], then, search, other == mine)
                 live[mine].append(then)
-    except UndecidedError:
+    except UndecidedError as error:
+        stopped = error
         if not found.sure:
             raise  # else what is found is wrong, whatever there is besides
+    for pair in _with_themselves(accesses):
+        if not found.has(*pair):
+            found.add(*pair)
     begun = {(core, at): i for i, (core, at, part) in enumerate(run.order) if not part}
-    pairs = sorted(found.all(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
-    return [_finding(first, then, numbered) for first, then in pairs]
+
+    def in_order(pairs: _Pairs) -> list[tuple[MemoryAccess, MemoryAccess]]:
+        return sorted(pairs.all(), key=lambda pair: (begun[pair[1].begin], begun[pair[0].begin]))
+
+    findings = [_finding(first, then, numbered, run) for first, then in in_order(found)]
+    notes = [_note(*pair, numbered.program) for pair in in_order(search.same)]
+    return findings, notes, stopped
+
+
+def _note(first: MemoryAccess, then: MemoryAccess, program: Program) -> Note:
+    lines = tuple(dict.fromkeys((then.line, first.line)))
+    return Note(lines, SameWrites(first, then), program)
+
+
+def _with_themselves(
+    accesses: list[MemoryAccess],
+) -> Iterator[tuple[MemoryAccess, MemoryAccess]]:
+    """What a copy reads, and what it writes, where these share elements."""
+    for _, group in groupby(accesses, key=lambda access: access.begin):
+        mine = [*group]
+        for write in mine:
+            if write.is_copy and write.is_write:
+                reads = [access for access in mine if not access.is_write]
+                yield from ((r, write) for r in reads if r.region.overlaps(write.region))
 
 
 class _Pairs(NamedTuple):
@@ -89,6 +126,15 @@ class _Pairs(NamedTuple):
         return (then.line, first.line) in self.sure or (first.line, then.line) in self.sure
 
 
+class _Search(NamedTuple):
+    """What is asked of each pair, and what was found."""
+
+    ordering: Ordering
+    same_bytes: SameBytes
+    found: _Pairs
+    same: _Pairs  # of the same bytes
+
+
 def _is_sure(first: MemoryAccess, then: MemoryAccess) -> bool:
     """Whether both are where they seem to be, and not somewhere within."""
     return first.region.exact and then.region.exact
@@ -97,8 +143,7 @@ def _is_sure(first: MemoryAccess, then: MemoryAccess) -> bool:
 def _compare(
     before: list[MemoryAccess],
     then: MemoryAccess,
-    ordering: Ordering,
-    found: _Pairs,
+    search: _Search,
     is_same: bool,
 ) -> list[MemoryAccess]:
     """Look for races of `then` with earlier accesses; returns those that later ones still concern.
@@ -112,8 +157,11 @@ def _compare(
             kept.append(first)
             continue
         conflict = first.is_write or then.is_write
+        is_harmless = conflict and search.same_bytes(first, then)
+        found = search.same if is_harmless else search.found
         if conflict and found.has(first, then):
-            if len(before) <= KEPT:
+            # Others may still race with what has only been noted.
+            if is_harmless or len(before) <= KEPT:
                 kept.append(first)
             continue
         stands_for = then.is_write or not first.is_write
@@ -121,9 +169,11 @@ def _compare(
             stands_for = covers(then.region, first.region)
             if first.region.exact and not then.region.exact:
                 stands_for = False
+        if stands_for and not is_harmless and search.same_bytes.may_repeat(then):
+            stands_for = False  # a write of the same bytes conflicts with `first`, and not with it
         if not conflict and not stands_for:
             kept.append(first)
-        elif _certain(first, then, ordering, exactly=conflict):
+        elif _certain(first, then, search.ordering, exactly=conflict):
             if not stands_for:
                 kept.append(first)
         else:
@@ -139,19 +189,26 @@ def _certain(first: MemoryAccess, then: MemoryAccess, ordering: Ordering, *, exa
     return ordering.certain(first.end, then.begin, exactly=exactly)
 
 
-def _finding(first: MemoryAccess, then: MemoryAccess, numbered: NumberedProgram) -> Finding:
+def _finding(
+    first: MemoryAccess, then: MemoryAccess, numbered: NumberedProgram, run: Run
+) -> Finding:
+    lines: tuple[Line, ...] = (then.line, first.line)
+    if first.begin == then.begin:
+        lines, order = (then.line,), run.order[: run.order.index(Step(*then.begin)) + 1]
+    else:
+        order = schedule_without(numbered, first.end, then.begin)
     return Finding(
         FindingKind.RACE,
-        (then.line, first.line),
+        lines,
         Race(first, then),
         (then.begin, first.begin),
-        schedule_without(numbered, first.end, then.begin),
+        order,
         _is_sure(first, then),
         numbered.program,
     )
 
 
-def schedule_without(numbered: NumberedProgram, held: Step, then: Where) -> list[Step]:
+def schedule_without(numbered: NumberedProgram, held: Step | None, then: Where) -> list[Step]:
     """A schedule in which `then` happens and `held`, which should have come before, has not."""
     order = schedule(numbered, held).order
     return order[: order.index(Step(*then)) + 1]

@@ -91,10 +91,21 @@ class Leak:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Race:
-    """Two accesses to the same elements, one of them a write, with no happens-before order."""
+    """Two accesses to the same elements, one of them a write, with no happens-before order.
+
+    They may be of one copy, which begins both at the same event.
+    """
 
     first: MemoryAccess  # of the two, in the schedule that was analysed
     second: MemoryAccess  # which may come before it
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SameWrites:
+    """Two writes of the same bytes to the same region, with no happens-before order."""
+
+    first: MemoryAccess
+    second: MemoryAccess
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,6 +114,13 @@ class AccessBeforeEntry:
 
     access: MemoryAccess
     allocation: Where  # the event that allocates it: a call or a scope begins
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NeverAllocated:
+    """A copy goes to a buffer of a scope that the other core never opens."""
+
+    access: MemoryAccess
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,6 +149,24 @@ class UnawaitedCopy:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class NegativeAmount:
+    """A signal, a wait or a copy of less than nothing."""
+
+    event: Where
+    amount: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Overflow:
+    """A semaphore that may come to more than it can hold."""
+
+    semaphore: Semaphore
+    value: int
+    most: int  # that it can hold
+    last: Where  # the last event that adds to it, in the schedule that shows it
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Stated:
     """What was found while the program was extracted, before there is one to draw names from."""
 
@@ -142,8 +178,12 @@ Detail: TypeAlias = (
     | Leak
     | Race
     | AccessBeforeEntry
+    | NeverAllocated
     | SignalBeforeEntry
     | AccessAfterExit
     | UnawaitedCopy
+    | NegativeAmount
+    | Overflow
+    | SameWrites
     | Stated
 )

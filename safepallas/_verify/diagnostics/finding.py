@@ -22,8 +22,10 @@ class FindingKind(enum.Enum):
     RACE = "race"  #: two accesses to the same elements, one a write, in no happens-before order
     UNAWAITED_COPY = "unawaited-copy"  #: a copy may still be in flight where its scope ends
     OUT_OF_RANGE = "out-of-range"  #: an index or a device id
+    OUT_OF_BOUNDS = "out-of-bounds"  #: an access, or a block, outside of its buffer
     REMOTE_BEFORE_ENTRY = "remote-before-entry"  #: use of memory of a core not in the kernel yet
     KIND = "kind"  #: a semaphore of another kind than the operation takes
+    AMOUNT = "amount"  #: a negative amount, or more than a semaphore can hold
 
 
 @dataclasses.dataclass(slots=True)
@@ -60,12 +62,38 @@ class Finding:
         return messages.explain(self.detail, self.program)
 
 
+@dataclasses.dataclass(slots=True)
+class Note:
+    """What is worth knowing and not wrong: two writes of the same bytes to the same region.
+
+    `lines` are those of the source.
+
+    Example::
+
+        for note in sp.verify(fn, x).notes:
+            print(note.lines[0], note.text)
+    """
+
+    lines: tuple[Line, ...]
+    detail: Detail
+    program: Program | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """A paragraph.
+
+        Example: see `Note`.
+        """
+        return messages.explain(self.detail, self.program)
+
+
 class WrongError(Exception):
     """Extraction itself has found what is wrong: an index or an id out of range, a wrong kind."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text)
         self.finding = finding
+        self.found: list[Finding] = []  # what was found before
 
 
 def stated(kind: FindingKind, text: str, line: Line) -> Finding:

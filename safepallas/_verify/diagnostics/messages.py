@@ -15,7 +15,11 @@ from safepallas._verify.diagnostics.details import (
     Detail,
     Leak,
     MemoryAccess,
+    NegativeAmount,
+    NeverAllocated,
+    Overflow,
     Race,
+    SameWrites,
     SignalBeforeEntry,
     Stated,
     UnawaitedCopy,
@@ -27,7 +31,10 @@ from safepallas._verify.program import (
     Line,
     Program,
     Region,
+    Release,
     Semaphore,
+    Signal,
+    Start,
     Where,
 )
 
@@ -64,12 +71,17 @@ class _Messages:
                 return self.race(detail.first, detail.second)
             case AccessBeforeEntry():
                 return self.access_before_entry(detail.access, self._event(detail.allocation))
+            case NeverAllocated():
+                return self.never_allocated(detail.access)
             case SignalBeforeEntry():
                 return self.signal_before_entry(detail)
             case AccessAfterExit():
+                what = "the kernel"
+                if isinstance(self._event(detail.release), Release):
+                    what = f"the scope that ends at {self._event(detail.release).line}"
                 return (
                     f"{_first(self._access(detail.access))} after "
-                    f"{self._names.memory(detail.access.region)} has left the kernel. Let that "
+                    f"{self._names.memory(detail.access.region)} has left {what}. Let that "
                     "device wait for the copy."
                 )
             case UnawaitedCopy():
@@ -78,6 +90,12 @@ class _Messages:
                     "or the scope of its memory, ends: no wait makes sure that it is over. Wait "
                     "for it before."
                 )
+            case SameWrites():
+                return self.same_writes(detail.first, detail.second)
+            case NegativeAmount():
+                return self.negative_amount(detail)
+            case Overflow():
+                return self.overflow(detail)
         assert_never(detail)
 
     # Names in a sentence.
@@ -94,7 +112,7 @@ class _Messages:
 
     def _semaphore(self, semaphore: Semaphore) -> str:
         name = self._names.semaphore(semaphore)
-        return f"the {name}" if semaphore.is_global else self._quoted(semaphore.allocation, name)
+        return f"the {name}" if semaphore.is_global else self._quoted(semaphore.named[0], name)
 
     def _region(self, region: Region) -> str:
         name = self._quoted(region.allocation, self._names.region(region))
@@ -108,7 +126,7 @@ class _Messages:
         return "" if self._program.is_alone else f" of {self._core(core)}"
 
     def _amount(self, semaphore: Semaphore, amount: int) -> str:
-        allocated = self._program.allocations.get(semaphore.allocation)
+        allocated = self._program.allocations.get(semaphore.named[0])
         if allocated is None or not allocated.what.lower().startswith("dma"):
             return str(amount)
         return f"{amount} byte" if amount == 1 else f"{amount} bytes"
@@ -143,6 +161,28 @@ class _Messages:
             f"{self._amount(semaphore, leak.balance)} {when}: it gets "
             f"{self._amount(semaphore, leak.added)} in all, the last by {last}, and {took}."
             f"{_likewise(len(leak.others), 'semaphore')} {advice}"
+        )
+
+    def negative_amount(self, negative: NegativeAmount) -> str:
+        event = self._event(negative.event)
+        what, fix = "waits for", "Wait for"
+        if isinstance(event, Start):
+            what, fix = "copies", "Copy"
+        elif isinstance(event, Signal):
+            what, fix = f"signals {self._semaphore(event.semaphore)} by", "Signal"
+        return (
+            f"{_first(self._core(negative.event.core))} {what} {negative.amount} at {event.line}: "
+            "only the owner of a semaphore may take from it, with a wait, or a wait that could go "
+            f"on may be held up again. {fix} 0 or more."
+        )
+
+    def overflow(self, overflow: Overflow) -> str:
+        semaphore = overflow.semaphore
+        return (
+            f"{_first(self._semaphore(semaphore))}{self._of(semaphore.core)} may come to "
+            f"{self._amount(semaphore, overflow.value)}, with what "
+            f"{self._core(overflow.last.core)} adds at {self._event(overflow.last).line}: it can "
+            f"hold no more than {overflow.most}. Signal less, or wait in between."
         )
 
     def _ending(self, end: Where) -> str:
@@ -210,6 +250,13 @@ class _Messages:
     # Accesses to memory.
 
     def race(self, first: MemoryAccess, second: MemoryAccess) -> str:
+        if first.begin == second.begin:
+            return (
+                f"{_first(self._copy(first))} reads {self._region(first.region)} and writes "
+                f"{self._region(second.region)}, which share elements: a copy moves its elements "
+                "in any order, so it may write one before it has read it. Copy by way of another "
+                "buffer."
+            )
         what = "it" if first.region == second.region else self._region(first.region)
         if first.is_copy:
             verb = "written" if first.is_write else "read"
@@ -255,6 +302,17 @@ class _Messages:
             f"{self._core(first.begin.core)} gives when it is done."
         )
 
+    def same_writes(self, first: MemoryAccess, second: MemoryAccess) -> str:
+        event = self._event(first.begin)
+        why = "both store the same constant"
+        if isinstance(event, Start):
+            why = f"both copy {self._region(event.source)}, which nothing in the program writes"
+        return (
+            f"{_first(self._access(second))} before or after "
+            f"{self._access(first).replace(' may write ', ' writes ')}: {why}, so the order makes "
+            "no difference."
+        )
+
     # Memory that is not there yet.
 
     def access_before_entry(self, access: MemoryAccess, allocation: Event) -> str:
@@ -265,6 +323,14 @@ class _Messages:
         return (
             f"{may}has entered the kernel: the memory may still be in use for something else. "
             "Start the copy after a barrier that waits for that device."
+        )
+
+    def never_allocated(self, access: MemoryAccess) -> str:
+        owner = self._names.memory(access.region)
+        return (
+            f"{_first(self._access(access))}, but {owner} never opens that scope: the memory is "
+            "not there, and whatever lies in its place is overwritten. Allocate it in the scratch "
+            f"of the kernel, or let {owner} open the scope too, and signal inside it."
         )
 
     def signal_before_entry(self, detail: SignalBeforeEntry) -> str:

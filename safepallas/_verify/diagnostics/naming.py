@@ -91,8 +91,9 @@ class Names:
         """``recv_sems[1]``, without the core that owns it."""
         if semaphore.is_global:
             return "barrier semaphore"
-        index = f"[{', '.join(map(str, semaphore.indices))}]" if semaphore.indices else ""
-        return self.allocation(semaphore.allocation) + index
+        allocation, indices = semaphore.named
+        index = f"[{', '.join(map(str, indices))}]" if indices else ""
+        return self.allocation(allocation) + index
 
     def region(self, region: Region) -> str:
         """``o_ref[8:16]``, without the core that owns it and without what is whole."""

@@ -30,6 +30,14 @@ ValueOf: TypeAlias = Callable[[Number], Value]
 _Dim: TypeAlias = tuple[int, int]
 
 
+class Outside(NamedTuple):
+    """A box that leaves what it is in: a ref, or a view of one in another shape."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
 class Box(NamedTuple):
     """What a view covers, with its indices evaluated. The same for all refs of one shape."""
 
@@ -40,6 +48,8 @@ class Box(NamedTuple):
     at: NumpyIndex
     is_exact: bool  # each dimension is indexed by known numbers only
     step: tuple[int, ...] = ()  # the strides in the ref, where there are any
+    outside: Outside | None = None  # where it is known to leave the ref
+    is_bounded: bool = True  # all its indices are known: it is inside, or `outside`
 
 
 class UnknownIndexError(Exception):
@@ -75,6 +85,7 @@ def resolve(shape: Sequence[int], dtype: object, steps: Sequence[ViewStep], valu
                 return walk.through_bitcast(step, rest)
         else:
             walk.lose_track()
+            walk.is_bounded = False
     return walk.box(walk.shape, amount_of(walk.shape, walk.dtype), walk.at)
 
 
@@ -87,7 +98,7 @@ class _Walk:
         self.dims: list[_Dim] = [(i, 1) for i in range(len(shape))]
         self.shape, self.dtype = [*shape], dtype
         self.at: list[int | slice] | None = [slice(0, n) for n in shape]
-        self.is_exact = True
+        self.is_exact = self.is_bounded = True
 
     def index(self, step: Index) -> None:
         if len(self.shape) != len(step.parts):
@@ -95,6 +106,8 @@ class _Walk:
         dims, sizes = [], []
         for part, (dim, stride), length in zip(step.parts, self.dims, self.shape, strict=True):
             start, size, jump = self._part(part)
+            if start is None or (dim < 0 and (start or length > 1)):
+                self.is_bounded = False
             if start is not None and dim >= 0:
                 self._cut(dim, start, size, stride, jump)
             elif length > 1:
@@ -131,12 +144,16 @@ class _Walk:
         for i, part in enumerate(step.parts):
             if isinstance(part, Span):
                 shape.append(self._value(part.size))
+                whole = (self._value(part.start), shape[-1]) == (0, self.shape[i])
+                self.is_bounded = self.is_bounded and whole
                 continue
             if isinstance(part, View):
+                self.is_bounded = False
                 continue  # of a ref: its numbers may be others by the time they are read
             numbers = self._value(part)
             dim, stride = self.dims[i] if len(self.dims) == len(step.parts) else (-1, 1)
             if isinstance(numbers, (Unknown, Ref)) or dim < 0 or stride != 1:
+                self.is_bounded = False
                 continue
             if np.size(numbers):
                 first = self.low[dim]
@@ -164,7 +181,7 @@ class _Walk:
         """The box in the ref of what the rest of the view covers after a reshape."""
         box = resolve(step.shape, self.dtype, rest, self._value)
         self._narrow(_unflatten(box, step.shape, self.shape))
-        return self.box(box.shape, box.amount, None)
+        return self._through(box)
 
     def bitcast(self, step: Bitcast) -> bool:
         """Whether the elements stay as they are."""
@@ -183,7 +200,14 @@ class _Walk:
         low, high = inside[packed]
         inside[packed] = (low * new // old, -(-high * new // old))
         self._narrow(inside)
-        return self.box(box.shape, box.amount, None)
+        return self._through(box)
+
+    def _through(self, box: Box) -> Box:
+        """The box in the ref, where `box` is that in a view of another shape."""
+        found = self.box(box.shape, box.amount, None)
+        return found._replace(
+            outside=found.outside or box.outside, is_bounded=found.is_bounded and box.is_bounded
+        )
 
     def lose_track(self) -> None:
         """The dimensions are none of the ref's any more."""
@@ -203,12 +227,21 @@ class _Walk:
             ends = zip(self.low, self.high, self.strides, strict=True)
             volume = math.prod([-(-(high - low) // n) for low, high, n in ends])
             is_exact = is_exact and -(-volume * bits_of(self._ref_dtype) // 8) == amount
-        if at is not None and not is_within(self.low, self.high, self._ref_shape):
+        outside = leaves(self.low, self.high, self._ref_shape) if all(shape) else None
+        if outside is not None:
             at = None
         numpy_at = None if at is None else tuple(at)
         step = () if all(n == 1 for n in self.strides) else tuple(self.strides)
         return Box(
-            tuple(self.low), tuple(self.high), tuple(shape), amount, numpy_at, is_exact, step
+            tuple(self.low),
+            tuple(self.high),
+            tuple(shape),
+            amount,
+            numpy_at,
+            is_exact,
+            step,
+            outside,
+            self.is_bounded,
         )
 
 
@@ -222,21 +255,50 @@ def _has_bits(dtype: object) -> bool:
     return hasattr(dtype, "itemsize") and kind_of(dtype) is None
 
 
-def is_within(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> bool:
-    return all(a >= 0 and b <= n for a, b, n in zip(low, high, shape, strict=True))
+def leaves(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> Outside | None:
+    """The box with what it leaves; None where it is inside."""
+    if all(a >= 0 and b <= n for a, b, n in zip(low, high, shape, strict=True)):
+        return None
+    return Outside(tuple(low), tuple(high), tuple(shape))
 
 
 def _unflatten(box: Box, new: Sequence[int], old: Sequence[int]) -> list[tuple[int, int]]:
-    """The box, in the shape before a reshape, of the elements from its first to its last."""
-    first = last = 0
-    for a, b, n in zip(box.low, box.high, new, strict=True):
-        first, last = first * n + a, last * n + max(b - 1, a)
+    """The box, in the shape before a reshape, of what a box in the new shape covers.
+
+    Dimensions that are split or merged are taken by themselves, and of each such group the
+    elements from the first to the last.
+    """
     found: list[tuple[int, int]] = []
-    for n in reversed(old):
-        (first, a), (last, b) = divmod(first, n), divmod(last, n)
-        # What stands before differs: all of this dimension may be covered.
-        found.append((a, b + 1) if first == last else (0, n))
-    return found[::-1]
+    for into, of in _groups(new, old):
+        first = last = 0
+        for i in into:
+            a, b, n = box.low[i], box.high[i], new[i]
+            first, last = first * n + a, last * n + max(b - 1, a)
+        inside: list[tuple[int, int]] = []
+        for i in reversed(of):
+            n = old[i]
+            (first, a), (last, b) = divmod(first, n), divmod(last, n)
+            # What stands before differs: all of this dimension may be covered.
+            inside.append((a, b + 1) if first == last else (0, n))
+        found += inside[::-1]
+    return found
+
+
+def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[range, range]]:
+    """Which dimensions of two shapes hold the same elements: as few together as can be."""
+    if not all(new) or not all(old):
+        return [(range(len(new)), range(len(old)))]
+    groups: list[tuple[range, range]] = []
+    i = j = 0
+    while i < len(new) or j < len(old):
+        begin, left, right = (i, j), 1, 1
+        while left != right or (i, j) == begin:
+            if j == len(old) or (i < len(new) and left <= right):
+                left, i = left * new[i], i + 1
+            else:
+                right, j = right * old[j], j + 1
+        groups.append((range(begin[0], i), range(begin[1], j)))
+    return groups
 
 
 def _reshaped(dims: list[_Dim], shape: Sequence[int], new: Sequence[int]) -> list[_Dim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NoReturn
 
@@ -22,9 +23,10 @@ from safepallas._verify.extract.memory import (
     may_be_kept,
 )
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.values import UNKNOWN, Known
+from safepallas._verify.extract.values import UNKNOWN, Known, Unknown
 from safepallas._verify.program import (
     Allocation,
+    Assumption,
     Barrier,
     Enter,
     Event,
@@ -48,11 +50,20 @@ class Shared:
         self.events = 0
         self.turns = 0
         self.call_ids: list[Hashable] = []
-        self.assumed: dict[str, None] = {}
+        self.assumed: dict[Assumption, None] = {}
+        # Of prefetched values, by call and argument: as they are on each device.
+        self.prefetched: dict[tuple[int, str], dict[int, str]] = {}
+        self._not_checked: set[tuple[str, Line]] = set()
+        self._found: set[tuple[str, Line]] = set()
         self._numbers: dict[Hashable, int] = {}
         self._contents: dict[tuple[int, int], Contents] = {}  # of what several cores have
         self._members: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.sharers: dict[int, dict[Sharing, Sharers | None]] = {}  # by call
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more events, or turns of loops, than the limit."""
+        return self.events > self.limit or self.turns > 20 * self.limit
 
     def number(self, key: Hashable, describe: Callable[[], Allocation]) -> int:
         """The number of an allocation: the same on all cores for the same request."""
@@ -61,6 +72,28 @@ class Shared:
             number = self._numbers[key] = len(self._numbers)
             self.program.allocations[number] = describe()
         return number
+
+    def require_turns(self, more: int, line: Line) -> None:
+        """There is a limit to the turns of all loops, and to the steps of grids."""
+        if self.turns + more > 20 * self.limit:
+            raise UndecidedError(
+                f"The loops of the program run more than {20 * self.limit:,} times, "
+                "which the limit on events implies.",
+                line,
+            )
+
+    def not_bounded(self, name: str, line: Line) -> None:
+        """Nothing is known of where an access goes: once for each buffer and line."""
+        if (name, line) not in self._not_checked:
+            self._not_checked.add((name, line))
+            text = f"whether the access to `{name}` at {line} is in bounds: its index is not known"
+            self.program.not_checked.append(text)
+
+    def add(self, kind: FindingKind, name: str, text: str, line: Line) -> None:
+        """What is wrong and can be gone past: once for each allocation and line."""
+        if (name, line) not in self._found:
+            self._found.add((name, line))
+            self.program.found.append(stated(kind, text, line))
 
     def members(self, places: tuple[int, ...]) -> tuple[int, ...]:
         """The cores at these places of all devices: the same tuple each time."""
@@ -89,7 +122,7 @@ class _ReadOnly(Contents):
     __slots__ = ()
 
     def store(self, at: NumpyIndex, value: Known, adds: bool = False) -> None:
-        if value is not UNKNOWN or self.is_known.any():
+        if not isinstance(value, Unknown) or self.is_known.any():
             raise LockstepError
 
 
@@ -109,6 +142,8 @@ class Core:
         self.step: tuple[int, ...] = ()  # and where it is
         self.is_muted = False  # index maps run outside the kernel
         self.is_inside = False  # a kernel
+        self.stack = 0  # how many semaphores the scopes have that are open
+        self.open: list[Memory] = []  # the buffers that they have
         self._counts: dict[Hashable, int] = {}
 
     def emit(self, event: Event) -> None:
@@ -135,12 +170,7 @@ class Core:
     def turn(self, line: Line) -> None:
         """Another turn of a loop: there is a limit to them too."""
         self.shared.turns += 1
-        if self.shared.turns > 20 * self.shared.limit:
-            raise UndecidedError(
-                f"The loops of the program run more than {20 * self.shared.limit:,} times, "
-                "which the limit on events implies.",
-                line,
-            )
+        self.shared.require_turns(0, line)
 
     def count(self, key: Hashable) -> int:
         """How often this core has come here before, in this call."""
@@ -186,9 +216,53 @@ class Core:
         lives_on = None if named == self.part.core_type else named
         return Ref(number, shape, dtype, contents=contents, shared_by=sharers, lives_on=lives_on)
 
-    def hold(self, ref: Ref) -> Ref:
+    def new_scoped_ref(self, key: Hashable, memory: Memory, name: str, line: Line) -> Ref:
+        """A ref to memory of a scope that begins, on top of the scopes around it.
+
+        The semaphores of all scopes of a call are one stack, without regard to their kinds. Buffers
+        are at the same place where the same request is made on top of the same buffers.
+        """
+        ref = self.new_ref(key, memory, name, line)
+        if ref.lives_on is not None:
+            return ref
+        if ref.kind is not None:
+            call = self.call
+            stack = self.shared.number(
+                ("stack", call), lambda: Allocation("scopes", "semaphores of scopes", call)
+            )
+            ref.place = stack, self.stack
+            self.stack += math.prod(memory.shape)
+            return ref
+        beneath = [one for one in self.open if one.space == memory.space]
+        place = self.call, line, memory, *beneath
+        self.shared.program.allocations[ref.allocation].place = place
+        if ref.contents is not None and self.shared.lockstep is not None:
+            self.shared.lockstep.hold(self.number, place, ref.contents)
+        self.open.append(memory)
+        return ref
+
+    def new_ref_of_jax(self, key: Hashable, memory: Memory, line: Line, value: Value) -> Ref:
+        """A ref between kernels: to what it is made of, or to a copy of an array.
+
+        It is there from the next call on, and its name is that of the first kernel that gets it.
+        """
+        if isinstance(value, Ref):
+            return value
+        call, self.call = self.call, self.calls
+        number = self.count(("ref of JAX", key))
+        ref = self.new_ref(("ref of JAX", key, number), memory, "", line, value)
+        self.call = call
+        ref.is_of_jax = True
+        return ref
+
+    def is_new(self, ref: Ref) -> bool:
+        """Whether no call has held it yet."""
+        return self.shared.program.allocations[ref.allocation].until < 0
+
+    def hold(self, ref: Ref, name: str = "") -> Ref:
         """A ref that an earlier call has handed on belongs to this call too."""
         allocated = self.shared.program.allocations[ref.allocation]
+        allocated.name = allocated.name or name or "ref"
         allocated.until = max(allocated.until, self.call)
         return ref
 
@@ -204,6 +278,40 @@ class Core:
         allocated = self.shared.program.allocations[ref.allocation]
         return f"{allocated.name} ({allocated.what})"
 
+    def check_bounds(
+        self, ref: Ref, box: Box, verb: str, line: Line, *, is_partial: bool = False
+    ) -> None:
+        """What an access is known to reach must be in its buffer.
+
+        Args:
+            ref: what is accessed.
+            box: which part of it.
+            verb: what happens there: ``copies to``.
+            line: that of the access.
+            is_partial: a mask may leave out what is outside.
+        """
+        if box.outside is None and box.is_bounded:
+            return
+        name = self.shared.program.allocations[ref.allocation].name
+        if box.outside is None or is_partial:
+            self.shared.not_bounded(name, line)
+            return
+        low, high, shape = box.outside
+        what = "" if shape == ref.shape else f" in a view of shape {shape}"
+        text = f"{self.place_and_step} {verb} `{name}[{_spans(low, high)}]`{what}, "
+        text += f"but {f'`{name}`' if not what else 'the view'} has the shape {shape}: "
+        self.shared.add(
+            FindingKind.OUT_OF_BOUNDS, name, text + _which_leaves(low, high, shape), line
+        )
+
+    @property
+    def place_and_step(self) -> str:
+        """``Device x=2, in grid step (1, 0),``."""
+        place = self.place[0].upper() + self.place[1:]
+        if not self.grid:
+            return place
+        return f"{place}, in grid step ({', '.join(map(str, self.step))}),"
+
     def require_own(self, ref: Ref, line: Line) -> None:
         """Some things a core does with its own memory only."""
         if ref.lives_on is not None:
@@ -216,6 +324,21 @@ class Core:
 
     def whole_region(self, ref: Ref) -> Region:
         return Region(self.number, ref.allocation, (0,) * len(ref.shape), ref.shape)
+
+
+def _spans(low: Sequence[int], high: Sequence[int]) -> str:
+    spans = [str(a) if b == a + 1 else f"{a}:{b}" for a, b in zip(low, high, strict=True)]
+    return ", ".join(spans)
+
+
+def _which_leaves(low: Sequence[int], high: Sequence[int], shape: Sequence[int]) -> str:
+    """The first dimension in which a box leaves a shape, and what to do."""
+    dim = next(i for i, n in enumerate(shape) if low[i] < 0 or high[i] > n)
+    return (
+        f"dimension {dim} has the elements 0 to {shape[dim] - 1}, and the access reaches from "
+        f"{low[dim]} to {high[dim] - 1}. What lies there belongs to something else. Bound the "
+        "index, or access less."
+    )
 
 
 def region_on(core: int, ref: Ref, box: Box) -> Region:

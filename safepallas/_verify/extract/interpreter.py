@@ -66,6 +66,39 @@ def run(code: Code, core: Core, operands: Sequence[Value]) -> Generator[None, No
     return [env[at] for at in code.results]
 
 
+def run_inside(
+    code: Code,
+    core: Core,
+    env: Env,
+    inputs: Sequence[int],
+    operands: Sequence[Value],
+    twice: set[int],
+) -> Generator[None, None, list[Value]]:
+    """Run it, and tell those outside which memory its operands have come to be in.
+
+    `twice` are the places of arrays that it gets more than once: in there they are one, too.
+    """
+    inner = code.template[:]
+    marks: dict[int, Unknown] = {}
+    for at, outside, value in zip(code.arguments, inputs, operands, strict=True):
+        is_marked = outside in twice and value is UNKNOWN
+        inner[at] = marks.setdefault(outside, Unknown()) if is_marked else value
+    for step in code.steps:
+        pause = step(core, inner)
+        if pause is not None:
+            yield from pause
+    for at, outside in zip(code.arguments, inputs, strict=True):
+        if isinstance(inner[at], Ref):
+            env[outside] = inner[at]
+    return [inner[at] for at in code.results]
+
+
+def given_twice(equation: Equation) -> set[int]:
+    """The places of arrays that an equation gets more than once."""
+    atoms = zip(equation.jax.invars, equation.inputs, strict=True)
+    return {at for atom, at in atoms if equation.inputs.count(at) > 1 and jaxprs.shape_of(atom)}
+
+
 def run_alone(code: Code, core: Core, operands: Sequence[Value]) -> list[Value]:
     """Run what waits for no other core: all of a program, or what only computes."""
     running = run(code, core, operands)
@@ -295,12 +328,18 @@ def compute(equation: Equation) -> Callable[[Core, Env], None]:
 
 def _compute_any(equation: Equation) -> Callable[[Core, Env], None]:
     inputs, outputs = equation.inputs, equation.outputs
-    rule = values.rule_of(equation.jax)
+    rule, move = values.rule_of(equation.jax), values.moves_of(equation.jax)
 
     def do(core: Core, env: Env) -> None:
         operands = []
         for i in inputs:
             operand = env[i]
+            if move is not None and i == inputs[0] and isinstance(operand, values.Partial):
+                rest = [env[other] for other in inputs[1:]]
+                env[outputs[0]] = move(
+                    operand, [UNKNOWN if isinstance(r, Ref) else r for r in rest]
+                )
+                return
             if isinstance(operand, (Unknown, Ref)):
                 set_all(env, outputs, [UNKNOWN] * len(outputs))
                 return

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Generator, Hashable, Sequence
 from typing import TypeAlias
 
-from safepallas._verify.extract.memory import Contents, NumpyIndex
+from safepallas._verify.extract.memory import Contents, NumpyIndex, Value
 from safepallas._verify.extract.values import Known
 from safepallas._verify.program import Barrier, Enter, Event, Semaphore, Signal, Start, Wait
 
@@ -32,8 +32,10 @@ class Lockstep:
         self._values: dict[Semaphore, int] = {}
         self._waiting: dict[Semaphore, int] = {}
         self._arrived: dict[Hashable, list[int]] = {}
-        self._contents: dict[tuple[int, int], Contents] = {}
-        self._early: dict[tuple[int, int], list[tuple[NumpyIndex, Known]]] = {}
+        self._given: dict[Hashable, dict[int, Value]] = {}
+        self.exchanging: set[int] = set()  # the cores that wait for others to come to a collective
+        self._contents: dict[tuple[int, Hashable], Contents] = {}
+        self._early: dict[tuple[int, Hashable], list[tuple[NumpyIndex, Known]]] = {}
 
     def run(self, cores: Sequence[Pause]) -> None:
         """Resume one core after the other, until all have ended or none can go on."""
@@ -59,6 +61,19 @@ class Lockstep:
         if isinstance(event, Barrier):
             return self._arrive(core, ("barrier", event.key), len(event.among))
         return self._arrive(core, event.call, self._size) if event.barrier else None
+
+    def exchange(
+        self, core: int, key: Hashable, value: Value
+    ) -> Generator[None, None, dict[int, Value]]:
+        """Say what this core has; when all have, get what each of them has."""
+        given = self._given.setdefault(key, {})
+        given[core] = value
+        pause = self._arrive(core, ("exchange", key), self._size)
+        if pause is not None:
+            self.exchanging.add(core)
+            yield from pause
+            self.exchanging.remove(core)
+        return given
 
     def _wait(self, core: int, event: Wait) -> Pause | None:
         if self._values.get(event.semaphore, 0) < event.amount:
@@ -88,13 +103,13 @@ class Lockstep:
         if waiting is not None:
             self._ready.append(waiting)
 
-    def hold(self, core: int, allocation: int, contents: Contents) -> None:
-        """From now on, that is what the allocation of that core holds."""
+    def hold(self, core: int, allocation: Hashable, contents: Contents) -> None:
+        """From now on, that is what the allocation, or the place, of that core holds."""
         self._contents[core, allocation] = contents
         for at, value in self._early.pop((core, allocation), ()):
             contents.store(at, value)
 
-    def send(self, core: int, allocation: int, at: NumpyIndex, value: Known) -> None:
+    def send(self, core: int, allocation: Hashable, at: NumpyIndex, value: Known) -> None:
         """Numbers arrive at another core."""
         contents = self._contents.get((core, allocation))
         if contents is None:  # that core has not come to its allocation yet

@@ -12,7 +12,7 @@ import numpy as np
 from safepallas._jax.arithmetic import is_integer
 from safepallas._jax.core_types import CoreType
 from safepallas._semaphores.kinds import Kind, kind_of
-from safepallas._verify.extract.values import UNKNOWN, Known, Unknown, known
+from safepallas._verify.extract.values import UNKNOWN, Known, Partial, Unknown, partly
 
 # Integer buffers up to this size keep their numbers: tables, counts, lists of pages.
 MOST_KEPT = 1 << 16
@@ -38,14 +38,17 @@ class Contents:
             self.is_known = np.ones(shape, bool)
 
     def load(self, at: NumpyIndex) -> Known:
-        if at is None or not np.all(self.is_known[at]):
+        if at is None:
             return UNKNOWN
-        return known(np.array(self.numbers[at]))
+        return partly(self.numbers[at], self.is_known[at])
 
     def store(self, at: NumpyIndex, value: Known, adds: bool = False) -> None:
         """Nothing is known any more of what is written to an unknown place."""
         if at is None:
             self.is_known[...] = False
+        elif isinstance(value, Partial) and not adds:
+            self.numbers[at] = value.numbers
+            self.is_known[at] = value.is_known
         elif isinstance(value, Unknown):
             self.is_known[at] = False
         elif adds:
@@ -69,11 +72,14 @@ class Ref:
         "contents",
         "dtype",
         "is_global",
+        "is_of_jax",
         "is_private",
         "kind",
         "lives_on",
+        "place",
         "shape",
         "shared_by",
+        "stays",
     )
 
     def __init__(
@@ -95,6 +101,10 @@ class Ref:
         self.contents = contents
         self.shared_by = shared_by  # None where each core has its own
         self.lives_on = lives_on  # the type of its cores, where it is another
+        # Of semaphores of a scope: their stack, by its allocation, and the place of the first.
+        self.place: tuple[int, int] | None = None
+        self.is_of_jax = False  # made by `jax.new_ref`, and not by a kernel
+        self.stays = False  # a buffer on a core, from one kernel to the next
         self.is_private = False  # one core's own, and no copy reaches it: accesses cannot race
 
     def owner(self, core: int) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from safepallas._jax.kernel_calls import BlockOperand
+from safepallas._verify.diagnostics.finding import FindingKind
 from safepallas._verify.extract.interpreter import Code, run_alone
 from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.values import UNKNOWN
@@ -45,6 +46,15 @@ class Window:
             index_map.arguments
         )
 
+    def blocks(
+        self, core: Core, steps: Sequence[Sequence[int]], prefetched: Sequence[Ref]
+    ) -> list[list[Value]]:
+        """Those of all grid steps."""
+        core.is_muted = True
+        found = [run_alone(self._map, core, [*step, *prefetched]) for step in steps]
+        core.is_muted = False
+        return found
+
     def begin(self, core: Core, step: Sequence[int], prefetched: Sequence[Ref]) -> None:
         """Before a grid step."""
         if self._is_fixed and self._block is not None:
@@ -52,14 +62,18 @@ class Window:
         core.is_muted = True
         block = run_alone(self._map, core, [*step, *prefetched])
         core.is_muted = False
-        # A block that is not known may be another one each time.
-        if block == self._block and not any(b is UNKNOWN for b in block):
+        # A block that is not known may be another one each time, or the same.
+        before = block if self._block is None else self._block
+        is_known = all(isinstance(number, int) for number in (*block, *before))
+        if block == self._block and is_known:
             return
+        is_sure = self._block is None or is_known or _differ(block, before)
+        self._check_bounds(core, block)
         if self._is_output and self._block is not None:
-            self._move(core)
+            self._move(core, is_sure)
         self._block = block
         if not self._is_output:
-            self._move(core)
+            self._move(core, is_sure)
             self._fill(block)
         elif self._ref.contents is not None:
             self._ref.contents.store(None, UNKNOWN)
@@ -69,14 +83,40 @@ class Window:
         if self._is_output and self._block is not None:
             self._move(core)
 
-    def _move(self, core: Core) -> None:
+    def _check_bounds(self, core: Core, block: Sequence[Value]) -> None:
+        """A block must start inside the array; Pallas pads the last one where it is cut off."""
+        operand = self._operand
+        if operand.is_padded or len(block) != len(operand.block):
+            return
+        allocated = core.shared.program.allocations[self._ref.allocation]
+        ends = operand.ends(block)
+        for dim, (end, length) in enumerate(zip(ends, operand.array_shape, strict=True)):
+            if end is None:
+                core.shared.not_bounded(allocated.name, self._line)
+            elif not 0 <= end[0] < max(length, 1):
+                blocks = ", ".join(map(str, block))
+                text = (
+                    f"{core.place_and_step} the index map of `{allocated.name}` gives "
+                    f"({blocks}), but the shape of the array is {operand.array_shape}: in "
+                    f"dimension {dim} that block starts at {end[0]}, and the elements are 0 to "
+                    f"{length - 1}. Bound what the index map returns, or make the grid smaller."
+                )
+                core.shared.add(FindingKind.OUT_OF_BOUNDS, allocated.name, text, self._line)
+                return
+
+    def _move(self, core: Core, is_sure: bool = True) -> None:
+        """The pipeline's own access, which is not made where the block stays."""
         if not self._ref.is_private:
-            core.emit(Access(core.whole_region(self._ref), not self._is_output, self._line))
+            region = core.whole_region(self._ref)._replace(exact=is_sure)
+            core.emit(Access(region, not self._is_output, self._line))
 
     def _fill(self, block: Sequence[Value]) -> None:
         """The numbers of the new block, where the operand's are known."""
         contents, operand = self._ref.contents, self._operand
         if contents is None:
+            return
+        if not operand.array_shape and isinstance(self._numbers, int):
+            contents.store(..., self._numbers)
             return
         if not isinstance(self._numbers, np.ndarray):
             contents.store(None, UNKNOWN)
@@ -95,3 +135,9 @@ class Window:
                 return
             index.append(slice(start, start + size))
         contents.store(..., self._numbers[tuple(index)])
+
+
+def _differ(one: Sequence[Value], other: Sequence[Value]) -> bool:
+    """Whether two blocks differ in what is known of them."""
+    pairs = zip(one, other, strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)

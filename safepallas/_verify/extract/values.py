@@ -23,7 +23,7 @@ _MOST_CACHED = 10_000
 
 
 class Unknown:
-    """A value that is not known. There is one: `UNKNOWN`."""
+    """A value that is not known: `UNKNOWN`, or an array that is told from others by its mark."""
 
     __slots__ = ()
 
@@ -32,6 +32,26 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+
+
+class Partial(Unknown):
+    """An array of which some elements are known: what is picked from it may be."""
+
+    __slots__ = ("is_known", "numbers")
+
+    def __init__(self, numbers: np.ndarray, is_known: np.ndarray) -> None:
+        self.numbers = numbers
+        self.is_known = is_known
+
+
+def partly(numbers: np.ndarray, is_known: np.ndarray) -> Known:
+    """What is known of an array: all, some elements, or nothing."""
+    if np.all(is_known):
+        return known(np.array(numbers))
+    if not np.any(is_known):
+        return UNKNOWN
+    return Partial(np.array(numbers), np.array(is_known))
+
 
 Number: TypeAlias = int | np.floating | np.ndarray
 Known: TypeAlias = Number | Unknown
@@ -49,6 +69,29 @@ def known(value: Any, limit: int = MOST_ELEMENTS) -> Known:
         return array
     number: Known = array.item() if dtype.kind in "iub" else array[()]
     return number
+
+
+# What only moves elements: which of the results are known goes the same way.
+_MOVES = frozenset({"slice", "dynamic_slice", "squeeze", "reshape", "transpose", "rev"})
+
+
+def moves_of(equation: JaxprEqn) -> Callable[[Partial, Sequence[Known]], Known] | None:
+    """How an equation moves the elements of its first operand; None if it does anything else."""
+    if equation.primitive.name not in _MOVES:
+        return None
+    rule = rule_of(equation)
+
+    def move(first: Partial, rest: Sequence[Known]) -> Known:
+        numbers = [one for one in rest if not isinstance(one, Unknown)]
+        if len(numbers) < len(rest):
+            return UNKNOWN
+        (moved,) = rule([first.numbers, *numbers])
+        (is_known,) = rule([first.is_known.astype(first.numbers.dtype), *numbers])
+        if isinstance(moved, Unknown) or isinstance(is_known, Unknown):
+            return UNKNOWN
+        return partly(np.asarray(moved, first.numbers.dtype), np.asarray(is_known) != 0)
+
+    return move
 
 
 def _key(value: Number) -> object:

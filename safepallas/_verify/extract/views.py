@@ -28,10 +28,23 @@ class ViewReader:
     The same indices give the same box, so each is worked out once.
     """
 
-    __slots__ = ("_boxes", "_equation", "_fixed", "_places", "_plan", "_ref_at", "_shape", "_steps")
+    __slots__ = (
+        "_boxes",
+        "_choices",
+        "_equation",
+        "_fixed",
+        "_places",
+        "_plan",
+        "_ref_at",
+        "_shape",
+        "_steps",
+        "_which",
+    )
 
     def __init__(self, equation: Equation, view: View) -> None:
         self._equation = equation
+        self._choices = [ViewReader(equation, one) for one in view.choices]
+        self._which = view.which
         self._ref_at = equation.inputs[view.ref.at]
         self._steps = view.steps
         self._places = places_of(equation, slots_in(view))
@@ -41,6 +54,8 @@ class ViewReader:
         self._fixed: Box | None = None
 
     def __call__(self, env: Env) -> tuple[Ref, Box]:
+        if self._choices:
+            return self._chosen(env)
         ref = env[self._ref_at]
         if not isinstance(ref, Ref) or ref.shape != self._shape:
             ref = self._prepare(ref)
@@ -51,6 +66,15 @@ class ViewReader:
             if box is not None:
                 return ref, box
         return ref, self._resolved(ref, env)
+
+    def _chosen(self, env: Env) -> tuple[Ref, Box]:
+        which = value_of(self._equation, env)(self._which)
+        if not isinstance(which, int) or not 0 <= which < len(self._choices):
+            text = "Which ref `select_ref` selects is not known before it runs."
+            if isinstance(which, int):
+                text = f"`select_ref` gets the number {which} of {len(self._choices)} refs."
+            raise UndecidedError(text, self._equation.line)
+        return self._choices[which](env)
 
     def _resolved(self, ref: Ref, env: Env) -> Box:
         key: Hashable = (ref.shape, *[env[i] for i in self._places])
@@ -138,10 +162,12 @@ class Plan:
             low[dim] += number
         high = [a + n for a, n in zip(low, self._sizes, strict=True)]
         at = None
-        if boxes.is_within(low, high, self._ref_shape):
+        outside = boxes.leaves(low, high, self._ref_shape)
+        if outside is None:
             indexed = self._indexed
             at = tuple([a if i in indexed else slice(a, high[i]) for i, a in enumerate(low)])
-        return Box(tuple(low), tuple(high), self._shape, self._amount, at, True)
+        found = Box(tuple(low), tuple(high), self._shape, self._amount, at, True)
+        return found._replace(outside=outside)
 
 
 def plan(ref: Ref, steps: Sequence[ViewStep], equation: Equation) -> Plan | None:

@@ -13,9 +13,9 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 import jax
 
 from safepallas._errors import verification_errors
-from safepallas._verify.diagnostics.finding import Finding, FindingKind
+from safepallas._verify.diagnostics.finding import Finding, FindingKind, Note
 from safepallas._verify.diagnostics.naming import Names, count, is_known, short_paths
-from safepallas._verify.program import Program, Step, UndecidedError
+from safepallas._verify.program import Line, Program, Step, UndecidedError
 from safepallas._verify.report import perfetto
 from safepallas._verify.report import picture as _picture
 from safepallas._verify.report.timeline import Timeline, complete, lay_out
@@ -64,6 +64,8 @@ class Report:
     program: Program | None = None  # None where nothing could be made of the function
     analysis: Schedule | None = None
     undecided: UndecidedError | None = None
+    notes: Sequence[Note] = ()  # what is worth knowing and not wrong
+    accepted: Sequence[Finding] = ()  # findings of the kinds that `verify` was told to accept
 
     def __post_init__(self) -> None:
         # Undecided is never reported as safe, whoever makes the report.
@@ -89,6 +91,8 @@ class Report:
         paragraphs = [self._headline()]
         for number, finding in enumerate(self.findings, 1):
             paragraphs.append(_paragraph(number, finding))
+        paragraphs += map(_accepted, self.accepted)
+        paragraphs += map(_noted, self.notes)
         if self.undecided is not None:
             paragraphs.append(_undecided_paragraph(self.undecided, bool(self.findings)))
         paragraphs += self._scope()
@@ -161,6 +165,8 @@ class Report:
         if self.program is None:
             return f"{self.verdict}."
         found = f": {count(len(self.findings), 'finding')}" if self.findings else ""
+        if self.accepted:
+            found += f", {len(self.accepted)} accepted"
         names = Names(self.program)
         return f"{self.verdict}: {names.calls()} on {names.mesh()}{found}."
 
@@ -187,6 +193,9 @@ class Report:
         if self.program.assumed:
             lines.append("Assumed:")
             lines += [_fill(f"- {text}", "  ") for text in self.program.assumed]
+        if self.program.not_checked:
+            lines.append("Not checked:")
+            lines += [_fill(f"- {text}", "  ") for text in self.program.not_checked]
         last = f"Traced with JAX {jax.__version__}."
         if self.verdict == "safe":
             last += " The verdict holds for these devices and values, and no others."
@@ -195,14 +204,28 @@ class Report:
 
 
 def _paragraph(number: int, finding: Finding) -> str:
-    lines = [*dict.fromkeys(filter(is_known, finding.lines))]
+    text = _fill(short_paths(finding.text, finding.lines), "   ", True)
+    return f"{number}. {_NAMES[finding.kind]}{_at_lines(finding.lines)}\n{text}"
+
+
+def _accepted(finding: Finding) -> str:
+    text = _fill(short_paths(finding.text, finding.lines), "   ", True)
+    return f"Accepted: {_NAMES[finding.kind]}{_at_lines(finding.lines)}\n{text}"
+
+
+def _noted(note: Note) -> str:
+    text = _fill(short_paths(note.text, note.lines), "   ", True)
+    return f"Note: the same bytes twice{_at_lines(note.lines)}\n{text}"
+
+
+def _at_lines(all_lines: Sequence[Line]) -> str:
+    lines = [*dict.fromkeys(filter(is_known, all_lines))]
     at = f" at {lines[0]}" if lines else ""
     if len(lines) > 1:
         file = lines[0].file
         also = [f"line {line.number}" if line.file == file else str(line) for line in lines[1:]]
         at += f" (and {', '.join(also)})"
-    text = _fill(short_paths(finding.text, finding.lines), "   ", True)
-    return f"{number}. {_NAMES[finding.kind]}{at}\n{text}"
+    return at
 
 
 _NAMES: Final = {
@@ -211,8 +234,10 @@ _NAMES: Final = {
     FindingKind.RACE: "race",
     FindingKind.UNAWAITED_COPY: "copy that nobody waits for",
     FindingKind.OUT_OF_RANGE: "out of range",
+    FindingKind.OUT_OF_BOUNDS: "out of bounds",
     FindingKind.REMOTE_BEFORE_ENTRY: "use of another core's memory before its entry",
     FindingKind.KIND: "semaphore of the wrong kind",
+    FindingKind.AMOUNT: "amount that a semaphore cannot hold",
 }
 
 

@@ -30,16 +30,22 @@ _COLLECTIVE = (
 )
 
 
+_VERBS = {False: "loads", True: "stores to"}
+
+
 def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -> Do:
     view, line = ViewReader(equation, access.view), equation.line
     out = equation.outputs[0] if equation.outputs else None
-    is_write = access.is_write
+    ref_at = equation.inputs[access.view.ref.at]
+    is_write, verb = access.is_write, _VERBS[access.is_write]
     stored_at = None if access.stored is None else equation.inputs[access.stored.at]
 
     def do(core: Core, env: Env) -> None:
-        if not core.is_inside:
-            return  # a ref of JAX between kernels: its reads and writes keep their order
+        if not core.is_inside and not isinstance(env[ref_at], Ref):
+            return  # of JAX, between kernels: no kernel has it
         ref, box = view(env)
+        if core.is_inside:  # XLA moves an index into the array, and a kernel does not
+            core.check_bounds(ref, box, verb, line, is_partial=access.is_masked)
         if not ref.is_private:
             core.emit(Access(core.own_region(ref, box, line), is_write, line))
         contents = ref.contents
@@ -58,9 +64,11 @@ def _ref_access(compiler: Compiler, equation: Equation, access: ops.RefAccess) -
 def _vector_access(compiler: Compiler, equation: Equation, access: ops.VectorAccess) -> Do:
     """Of SparseCores. Where there is a mask, it may be a part of the view only."""
     view, line, is_write = ViewReader(equation, access.view), equation.line, access.is_write
+    verb = _VERBS[is_write]
 
     def do(core: Core, env: Env) -> None:
         ref, box = view(env)
+        core.check_bounds(ref, box, verb, line, is_partial=access.is_partial)
         region = core.own_region(ref, box, line)
         if access.is_partial:
             region = region._replace(exact=False)
@@ -84,14 +92,17 @@ def _run_scoped(compiler: Compiler, equation: Equation, scope: ops.RunScoped) ->
             text = "run_scoped of memory that several cores may share is not followed."
             raise UndecidedError(text, line)
         turn = core.count((core.call, me))
+        stack, opened = core.stack, len(core.open)
         refs = [
-            core.new_ref((core.call, me, turn, i), memory, name or f"scoped {i}", line)
+            core.new_scoped_ref((core.call, me, turn, i), memory, name or f"scoped {i}", line)
             for i, (name, memory) in enumerate(allocated)
         ]
         allocations = tuple([ref.allocation for ref in refs])
         core.emit(Allocate(allocations, line))
         results = yield from run(code, core, [*[env[i] for i in inputs], *refs])
         core.emit(Release(allocations, line))
+        core.stack = stack
+        del core.open[opened:]
         set_all(env, outputs, results)
 
     return do

@@ -18,8 +18,10 @@ from safepallas._verify.extract.interpreter import (
     Equation,
     Rules,
     compute,
+    given_twice,
     places_of,
     run,
+    run_inside,
     set_all,
 )
 from safepallas._verify.extract.lockstep import Pause
@@ -41,9 +43,10 @@ _HOW_OFTEN = "How often a loop runs depends on data that is not known before it 
 def _call(compiler: Compiler, equation: Equation, call: ops.Call) -> Do:
     """A call; a long computation on arrays goes to JAX as a whole, which compiles it once."""
     code, inputs, outputs = compiler.code(call.body), equation.inputs, equation.outputs
+    twice = given_twice(equation)
 
     def do(core: Core, env: Env) -> Pause:
-        results = yield from run(code, core, [env[i] for i in inputs])
+        results = yield from run_inside(code, core, env, inputs, [env[i] for i in inputs], twice)
         set_all(env, outputs, results)
 
     is_long = len(jaxprs.open_jaxpr(call.body)[0].eqns) >= _MANY
@@ -138,7 +141,7 @@ def _at_once(equation: Equation, otherwise: Do | None) -> Do:
     inputs = equation.inputs
 
     def do(core: Core, env: Env) -> Pause | None:
-        if otherwise is None or not any(env[i] is UNKNOWN for i in inputs):
+        if otherwise is None or not any(isinstance(env[i], Unknown) for i in inputs):
             return whole(core, env)
         return otherwise(core, env)
 

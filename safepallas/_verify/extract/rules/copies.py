@@ -44,6 +44,8 @@ def _start(compiler: Compiler, equation: Equation, copy: ops.CopyStart) -> Do:
         owner = find(core, env, lives_on)
         core.require_own(source, line)
         _require_there(core, to, owner, line)
+        core.check_bounds(source, taken, "copies from", line)
+        core.check_bounds(to, filled, "copies to", line)
         send = recv = None
         amount = counted = 0
         if send_of is not None:
@@ -100,7 +102,9 @@ def _move(core: Core, to: Ref, filled: Box, owner: int, numbers: Known) -> None:
     owner = to.owner(owner)
     if owner != to.owner(core.number):
         if core.shared.lockstep is not None:
-            core.shared.lockstep.send(owner, to.allocation, filled.at, numbers)
+            place = core.shared.program.allocations[to.allocation].place
+            where = to.allocation if place is None else place
+            core.shared.lockstep.send(owner, where, filled.at, numbers)
     elif to.contents is not None:
         to.contents.store(filled.at, numbers)
 

@@ -21,14 +21,22 @@ from safepallas._verify.extract.interpreter import (
 from safepallas._verify.extract.lockstep import Pause
 from safepallas._verify.extract.memory import Ref, Sharers, Value
 from safepallas._verify.extract.mesh import Mesh
-from safepallas._verify.extract.rules.kernel_calls import Call, enter, leave, line_of_call
+from safepallas._verify.extract.rules.kernel_calls import (
+    Call,
+    enter,
+    has_entry_barrier,
+    leave,
+    line_of_call,
+)
 from safepallas._verify.extract.values import UNKNOWN
-from safepallas._verify.program import Barrier, Line, Program, UndecidedError
+from safepallas._verify.program import Assumption, Barrier, Line, Program, UndecidedError
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
 
-_AT_ONCE = "the cores of a device enter a kernel at the same time"
+_AT_ONCE = Assumption(
+    "cores-enter-at-once", "the cores of a device enter a kernel at the same time"
+)
 
 # By what it is that cores share: who shares it. None where each core has its own.
 _SharersOf: TypeAlias = dict[Sharing, Sharers | None]
@@ -42,11 +50,13 @@ def _core_call(compiler: Compiler, equation: Equation, call: calls.CoreCall) -> 
     line, me = line_of_call(equation, call.bodies[0].body), id(equation.jax)
     inputs, operands = equation.inputs, len(equation.inputs) + len(equation.outputs)
     aliases = {output: operand for operand, output in call.aliases}
+    has_barrier = has_entry_barrier(compiler, [body.body for body in call.bodies], call)
+    known = call.name, call.collective_id, has_barrier
 
     def do(core: Core, env: Env) -> Pause:
         mesh = core.shared.mesh
         places = mesh.places(parts)
-        entered = yield from enter(core, Call(call.name, call.collective_id, places, me, line))
+        entered = yield from enter(core, Call(*known, places, me, line))
         if not entered:
             return
         sharers = core.shared.sharers.get(me)
@@ -63,10 +73,19 @@ def _core_call(compiler: Compiler, equation: Equation, call: calls.CoreCall) -> 
             if operand is not None:
                 refs.append(refs[operand])
             elif isinstance(given, Ref):
+                is_apart = given.is_of_jax and given.kind is None
+                if len(places) > 1 and is_apart and core.is_new(given) and memory is not None:
+                    # Each call is followed for itself: nothing is in flight between two of them.
+                    shared_by = _sharers_of(sharers, memory, i < operands, f"`{name}`", line)
+                    ref = core.new_ref((core.call, i), memory, name, line, UNKNOWN, shared_by)
+                    if given.contents is not None:
+                        given.contents.store(None, UNKNOWN)
+                    refs.append(ref)
+                    continue
                 if len(places) > 1:
                     text = "What an earlier call hands on to several cores is not followed."
                     raise UndecidedError(text, line)
-                refs.append(core.hold(given))
+                refs.append(core.hold(given, name))
             elif memory is None:  # a number that the body closes over
                 refs.append(given)
             else:
@@ -148,7 +167,36 @@ def _ref_boundary(compiler: Compiler, equation: Equation, operation: ops.RefBoun
     return do
 
 
+def _new_ref(compiler: Compiler, equation: Equation, new: ops.NewRef) -> Do:
+    (at,), (out,), line, me = equation.inputs, equation.outputs, equation.line, id(equation.jax)
+
+    def do(core: Core, env: Env) -> None:
+        env[out] = core.new_ref_of_jax(me, new.memory, line, env[at])
+
+    return do
+
+
+def _run_state(compiler: Compiler, equation: Equation, state: ops.RunState) -> Do:
+    code, line, me = compiler.code(state.body), equation.line, id(equation.jax)
+    inputs, outputs = equation.inputs, equation.outputs
+
+    def do(core: Core, env: Env) -> Pause:
+        refs: list[Value] = []
+        for i, (at, (_, memory)) in enumerate(zip(inputs, state.allocated, strict=True)):
+            if memory is None or core.is_inside:
+                raise UndecidedError("run_state in a kernel is not followed.", line)
+            refs.append(core.new_ref_of_jax((me, i), memory, line, env[at]))
+        yield from run(code, core, refs)
+        # A number is no ref: only arrays and semaphores are known by their memory from here on.
+        for at, ref in zip(outputs, refs, strict=True):
+            env[at] = ref if isinstance(ref, Ref) and ref.shape else UNKNOWN
+
+    return do
+
+
 RULES: Rules = {
+    ops.NewRef: _new_ref,
+    ops.RunState: _run_state,
     calls.CoreCall: _core_call,
     ops.SubcoreBarrier: _subcore_barrier,
     ops.RefBoundary: _ref_boundary,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Hashable, Sequence
+import math
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,22 +13,35 @@ from jax.extend.core import Jaxpr
 from safepallas._jax import jaxprs
 from safepallas._jax import kernel_calls as calls
 from safepallas._jax import operations as ops
+from safepallas._jax.jaxprs import AnyJaxpr
 from safepallas._semaphores.kinds import kind_of
 from safepallas._verify.extract import values as _values
+from safepallas._verify.extract.core import describe
 from safepallas._verify.extract.interpreter import (
     Compiler,
     Do,
     Env,
     Equation,
     Rules,
+    given_twice,
     run,
+    run_inside,
     set_all,
 )
 from safepallas._verify.extract.lockstep import Pause
 from safepallas._verify.extract.memory import Ref, Value
 from safepallas._verify.extract.pipeline import Window
-from safepallas._verify.extract.values import UNKNOWN
-from safepallas._verify.program import Barrier, Enter, Leave, Line, UndecidedError
+from safepallas._verify.extract.transfers import Transfers, are_known, is_usual
+from safepallas._verify.extract.values import UNKNOWN, Unknown
+from safepallas._verify.program import (
+    Allocation,
+    Assumption,
+    Barrier,
+    Enter,
+    Leave,
+    Line,
+    UndecidedError,
+)
 
 if TYPE_CHECKING:
     from safepallas._verify.extract.core import Core
@@ -39,11 +53,33 @@ def line_of_call(equation: Equation, body: Jaxpr) -> Line:
     return line if line.number else Line(*jaxprs.definition_of(body))
 
 
+def has_entry_barrier(
+    compiler: Compiler, bodies: Iterable[AnyJaxpr], call: calls.KernelCall | calls.CoreCall
+) -> bool:
+    """Whether Pallas puts a barrier of all devices before a kernel, where there are several.
+
+    What the compiler looks at is the text of the kernel, untaken branches too (libtpu 0.0.52;
+    `tests/tpu/test_compiler_facts.py`): a ``device_id`` somewhere, and no barrier semaphore.
+    """
+    if call.collective_id is not None or call.skips_barrier:
+        return False
+    communicates = False
+    for body in bodies:
+        for equation in jaxprs.all_equations(body):
+            operation = compiler.read(equation)
+            if isinstance(operation, ops.BarrierSemaphore):
+                return False
+            if isinstance(operation, (ops.CopyStart, ops.Signal)):
+                communicates |= operation.target.device_id is not None
+    return communicates
+
+
 class Call(NamedTuple):
     """What a core begins."""
 
     name: str
     collective_id: Hashable
+    has_barrier: bool  # of all devices at its start, where there are several
     places: tuple[int, ...]  # which of the cores of each device run it
     id: int
     line: Line
@@ -57,6 +93,7 @@ def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     shared = core.shared
     core.call, core.collective_id = core.calls, call.collective_id
     core.calls += 1
+    core.stack = 0
     if core.call == len(shared.call_ids):
         if core.number and shared.lockstep is None:
             raise UndecidedError("Not all devices call the same kernels.", call.line)
@@ -69,7 +106,10 @@ def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     if place not in call.places:
         return False
     core.is_inside = True
-    all_devices_wait = call.collective_id is None or mesh.size == mesh.cores
+    is_alone = mesh.size == mesh.cores  # one device: its cores start together
+    if call.has_barrier and not is_alone:
+        shared.assumed[_ENTRY_BARRIER] = None
+    all_devices_wait = call.has_barrier or is_alone
     all_cores_wait = all_devices_wait and len(call.places) == mesh.cores
     pause = core.block(Enter(core.call, all_cores_wait, call.line))
     if pause is not None:
@@ -113,38 +153,56 @@ class _CompiledCall:
         self.operands = (*call.inputs, *call.outputs)
         self.index_maps = [compiler.code(operand.index_map) for operand in self.operands]
         self.inputs, self.outputs = equation.inputs, equation.outputs
+        self.has_barrier = has_entry_barrier(compiler, [call.body], call)
         self.dynamic = sum(size is None for size in call.grid)
-        self.first_input = self.dynamic + call.prefetched
+        self.closed_over = len(call.closed_over)
+        self.first_input = self.closed_over + self.dynamic + call.prefetched
         self.scratch = range(call.prefetched + len(self.operands), len(call.arguments))
-        self.gives_semaphores = any(kind_of(o.memory.dtype) for o in call.outputs)
+        memories = [o.memory for o in self.operands]
+        memories += [memory for _, memory in call.closed_over if memory is not None]
+        self.hands_on = any(kind_of(memory.dtype) for memory in memories)
+        # What is an output's too is another array: XLA copies it where it is needed elsewhere.
+        self.reused = {operand - call.prefetched for operand, _ in call.aliases}
         self.alias_of = {output: operand - call.prefetched for operand, output in call.aliases}
 
     def __call__(self, core: Core, env: Env) -> Pause:
         call, line = self.call, self.line
         given = [env[i] for i in self.inputs]
         # Of several TensorCores the first one runs it.
-        entered = yield from enter(core, Call(call.name, call.collective_id, (0,), self.id, line))
+        entered = yield from enter(
+            core, Call(call.name, call.collective_id, self.has_barrier, (0,), self.id, line)
+        )
         if not entered:
             return
+        closed_over, given = given[: self.closed_over], given[self.closed_over :]
+        for value, (name, _) in zip(closed_over, call.closed_over, strict=True):
+            if isinstance(value, Ref):
+                core.hold(value, name)
         grid = _grid(call.grid, given[: self.dynamic], line)
         if call.is_parallel:
             core.shared.assumed[_IN_ORDER] = None
         prefetched = self._prefetched(core, given[self.dynamic :])
-        refs, windows = self._operands(core, given[self.first_input :])
+        values = given[self.dynamic + call.prefetched :]
+        refs, windows = self._operands(core, values)
+        fetches, write_backs = self._transfers(core, values, refs, windows, grid, prefetched)
         scratch = [self._private_ref(core, i) for i in self.scratch]
-        arguments = [*prefetched, *refs, *scratch]
+        arguments = [*closed_over, *prefetched, *refs, *scratch]
         core.grid = self._visible(grid)
-        for step in itertools.product(*map(range, grid)):
+        yield from _all(core, fetches, [0], [])
+        for at, step in enumerate(itertools.product(*map(range, grid))):
             core.turn(line)
             core.step = self._visible(step)
-            for window in windows:
+            yield from _all(core, fetches, [at + 1], [at])
+            for window in windows.values():
                 window.begin(core, step, prefetched)
             yield from run(self.code, core, arguments)
-        for window in windows:
+            yield from _all(core, write_backs, [at], [at - 1])
+        yield from _all(core, write_backs, [], [math.prod(grid) - 1])
+        for window in windows.values():
             window.end(core)
         core.grid = core.step = ()
         leave(core, line)
-        self._give(env, refs)
+        self._give(env, refs, windows)
 
     def _visible(self, grid: tuple[int, ...]) -> tuple[int, ...]:
         """Without the dimensions that ``jax.vmap`` has added."""
@@ -167,52 +225,174 @@ class _CompiledCall:
         refs = []
         for i, value in zip(range(self.call.prefetched), given, strict=False):
             refs.append(self._ref(core, i, value))
-            if not isinstance(value, (_values.Unknown, Ref)) and core.number == 0:
+            if not isinstance(value, (_values.Unknown, Ref)):
                 text = np.array2string(np.asarray(value), threshold=8, separator=", ")
-                core.shared.assumed[f"{self.call.arguments[i].name} = {text}"] = None
+                key = core.call, self.call.arguments[i].name or f"argument {i}"
+                core.shared.prefetched.setdefault(key, {})[core.number] = text
         return refs
 
-    def _operands(self, core: Core, given: Sequence[Value]) -> tuple[list[Ref], list[Window]]:
+    def _transfers(
+        self,
+        core: Core,
+        given: Sequence[Value],
+        refs: Sequence[Ref],
+        windows: Mapping[int, Window],
+        grid: tuple[int, ...],
+        prefetched: Sequence[Ref],
+    ) -> tuple[list[Transfers], list[Transfers]]:
+        """What the pipeline fetches from, and writes back to, arrays that are reached otherwise."""
+        count = len(self.call.inputs)
+        # What another kernel has handed on may be in use there still.
+        arrays = {
+            k: core.hold(value)
+            for k, value in enumerate(given)
+            if k in windows and isinstance(value, Ref)
+            if value.kind is None and value.shape == self.operands[k].array_shape
+        }
+        pairs = [(a, count + output) for output, a in self.alias_of.items() if a >= 0]
+        for pair in pairs:
+            blocked = [k for k in pair if k in windows]
+            if not blocked:
+                continue
+            if len(blocked) == 2 and pair[0] not in arrays:
+                steps = self._steps(core, grid)
+                inner, outer = (self.operands[k] for k in pair)
+                blocks = windows[pair[0]].blocks(core, steps, prefetched)
+                if is_usual(inner, outer, blocks):
+                    if not are_known(blocks):
+                        core.shared.assumed[_IN_ONE_GO] = None
+                    continue
+            in_place = [refs[k] for k in pair if k not in windows]
+            array = in_place[0] if in_place else arrays.get(pair[0]) or self._array(core, *pair)
+            arrays.update(dict.fromkeys(blocked, array))
+        found: tuple[list[Transfers], list[Transfers]] = ([], [])
+        steps = self._steps(core, grid) if arrays else []
+        for k, array in arrays.items():
+            operand, name = self.operands[k], self.call.arguments[self.call.prefetched + k].name
+            blocks = windows[k].blocks(core, steps, prefetched)
+            transfers = Transfers(core, operand, array, blocks, k >= count, name, self.line)
+            found[k >= count].append(transfers)
+        return found
+
+    def _steps(self, core: Core, grid: tuple[int, ...]) -> list[tuple[int, ...]]:
+        core.shared.require_turns(math.prod(grid), self.line)
+        return [*itertools.product(*map(range, grid))]
+
+    def _array(self, core: Core, k: int, other: int) -> Ref:
+        """The array that two blocked operands are in."""
+        operand, call = self.operands[k], core.call
+        names = [self.call.arguments[self.call.prefetched + i].name for i in (k, other)]
+        shape, dtype = operand.array_shape, operand.memory.dtype
+        number = core.shared.number(
+            (call, "array", k),
+            lambda: Allocation(" and ".join(names), describe(shape, dtype), call, shape, self.line),
+        )
+        return Ref(number, shape, dtype)
+
+    def _operands(self, core: Core, given: Sequence[Value]) -> tuple[list[Ref], dict[int, Window]]:
         """The refs of inputs and outputs, and the windows of those that come in blocks."""
         refs: list[Ref] = []
-        windows: list[Window] = []
+        windows: dict[int, Window] = {}
         first_output = len(self.call.inputs)
         for k, operand in enumerate(self.operands):
             i, is_output = self.call.prefetched + k, k >= first_output
             value = UNKNOWN if is_output else given[k]
-            if not operand.memory.is_in_place:
+            alias = self.alias_of.get(k - first_output, -1) if is_output else -1
+            if not self._is_in_place(k, value) and not (alias >= 0 and refs[alias].stays):
                 refs.append(self._private_ref(core, i))
                 window = Window(operand, refs[-1], self.index_maps[k], value, is_output, self.line)
-                windows.append(window)
+                windows[k] = window
             elif isinstance(value, Ref):
-                refs.append(core.hold(value))
+                refs.append(core.hold(value, self.call.arguments[i].name))
+            elif alias >= 0 and alias not in windows:
+                refs.append(refs[alias])
+            elif (twin := self._twin(k, given)) is not None and twin not in windows:
+                refs.append(refs[twin])
             else:
-                alias = self.alias_of.get(k - first_output, -1) if is_output else -1
-                is_alias = alias >= 0 and self.operands[alias].memory.is_in_place
-                refs.append(refs[alias] if is_alias else self._ref(core, i, value))
+                refs.append(self._ref(core, i, value))
+                refs[-1].stays = operand.stays
         return refs, windows
 
-    def _give(self, env: Env, refs: Sequence[Ref]) -> None:
-        """Give refs where semaphores leave the kernel: nothing is known of other results."""
-        results: list[Value] = [UNKNOWN] * len(refs)
-        if self.gives_semaphores:
-            for k, operand in enumerate(self.operands):
-                results[k] = refs[k] if operand.memory.is_in_place else UNKNOWN
-            # What is in flight may be on its way from an input: the next call gets that one too.
-            set_all(env, self.inputs[self.first_input :], results[: len(self.call.inputs)])
-        set_all(env, self.outputs, results[len(self.call.inputs) :])
+    def _twin(self, k: int, given: Sequence[Value]) -> int | None:
+        """The first input that is the same array as this one, if there is one before it."""
+        places = self.inputs[self.first_input :]
+        if k >= len(places) or k in self.reused:
+            return None
+        is_marked = given[k] is not UNKNOWN and isinstance(given[k], Unknown)
+        for i in range(k):
+            is_same = places[i] == places[k] or (is_marked and given[i] is given[k])
+            if is_same and i not in self.reused:
+                return i
+        return None
+
+    def _is_in_place(self, k: int, value: Value) -> bool:
+        """Whether the kernel gets the memory itself, and no copy of a block of it."""
+        operand = self.operands[k]
+        return (
+            operand.memory.is_in_place
+            or (operand.stays and operand.block == operand.array_shape)
+            or (isinstance(value, Ref) and value.stays)
+        )
+
+    def _give(self, env: Env, refs: Sequence[Ref], windows: Mapping[int, Window]) -> None:
+        """Give refs where semaphores come or go, else the numbers that are known.
+
+        What is in flight may be on its way from an input: the next call gets that one too.
+        """
+        count = len(self.call.inputs)
+        if self.hands_on:
+            inputs = [*enumerate(self.inputs[self.first_input :])]
+            for k, at in sorted(inputs, key=lambda one: one[0] not in self.reused):
+                if k not in windows:
+                    env[at] = refs[k]
+        for k, at in enumerate(self.outputs, count):
+            is_whole = k not in windows or self.operands[k].block == self.operands[k].array_shape
+            contents = refs[k].contents if is_whole else None
+            if self.hands_on and k not in windows:
+                env[at] = refs[k]
+            else:
+                env[at] = UNKNOWN if contents is None else contents.load(...)
 
 
-_IN_ORDER = "parallel dimensions of a grid run in order, on one core"
+def _all(
+    core: Core, transfers: Sequence[Transfers], starts: Sequence[int], waits: Sequence[int]
+) -> Pause:
+    """Start the copies of some steps, then wait for those of others."""
+    for step in starts:
+        for one in transfers:
+            one.start(core, step)
+    for step in waits:
+        for one in transfers:
+            pause = one.wait(core, step)
+            if pause is not None:
+                yield from pause
+
+
+_ENTRY_BARRIER = Assumption(
+    "entry-barrier",
+    "Pallas puts a barrier of all devices before a kernel that has a device_id, and no barrier "
+    "semaphore or collective_id",
+)
+_IN_ONE_GO = Assumption(
+    "blocks-in-one-go",
+    "what Pallas fetches by an index that is not known, and writes back by the same one, it does "
+    "not fetch again in one of the next two steps",
+)
+_IN_ORDER = Assumption(
+    "parallel-in-order", "parallel dimensions of a grid run in order, on one core"
+)
 
 
 def _shard_map(compiler: Compiler, equation: Equation, shard_map: calls.ShardMap) -> Do:
     code, inputs, outputs = compiler.code(shard_map.body), equation.inputs, equation.outputs
+    twice = given_twice(equation)
 
     def do(core: Core, env: Env) -> Pause:
         splits = zip(inputs, shard_map.splits, strict=True)
-        yield from run(code, core, [_part(core, env[i], split) for i, split in splits])
-        set_all(env, outputs, [UNKNOWN] * len(outputs))
+        parts = [_part(core, env[i], split) for i, split in splits]
+        results = yield from run_inside(code, core, env, inputs, parts, twice)
+        # Each device has its own, whatever the specs say; of numbers they are parts of a whole.
+        set_all(env, outputs, [r if isinstance(r, Ref) else UNKNOWN for r in results])
 
     return do
 

@@ -54,7 +54,13 @@ def semaphore_at(core: Core, ref: Ref, box: Box, owner: int, line: Line) -> Sema
             "it is another semaphore, or none. Allocate more, or fix the index.",
             line,
         )
-    return Semaphore(owner, ref.allocation, box.low, ref.is_global)
+    if ref.place is None:
+        return Semaphore(owner, ref.allocation, box.low, ref.is_global)
+    stack, place = ref.place
+    offset = 0
+    for i, n in zip(box.low, ref.shape, strict=True):
+        offset = offset * n + i
+    return Semaphore(owner, stack, (place + offset,), scope=ref.allocation, index=box.low)
 
 
 def _amount(value: Value, what: str, line: Line) -> int:
@@ -80,13 +86,22 @@ def _signal(compiler: Compiler, equation: Equation, signal: ops.Signal) -> Do:
 
 def _wait(compiler: Compiler, equation: Equation, wait: ops.Wait) -> Do:
     view, line = ViewReader(equation, wait.view), equation.line
-    amount_at = equation.inputs[wait.amount.at]
+    amount_at, takes_at = equation.inputs[wait.amount.at], equation.inputs[wait.decrement.at]
 
     def do(core: Core, env: Env) -> Pause | None:
         ref, box = view(env)
         require_kind(core, ref, _COUNTING, "semaphore_wait", line)
         core.require_own(ref, line)
         amount = _amount(env[amount_at], "waited for", line)
+        takes = env[takes_at]
+        if isinstance(takes, int) and not takes:
+            name = core.name_of(ref)
+            text = (
+                f"{core.place_and_step} waits for {amount} on {name} with decrement=False, which "
+                "JAX's TPU compiler (0.10.2 to 0.12.0.1) ignores without a word: the wait takes "
+                "what it waits for. Leave decrement out, and signal it again where it is to stay."
+            )
+            core.shared.add(FindingKind.AMOUNT, name, text, line)
         return core.block(Wait(semaphore_at(core, ref, box, core.number, line), amount, line))
 
     return do
