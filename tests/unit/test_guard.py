@@ -26,7 +26,7 @@ DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
 
 
 @pytest.fixture(autouse=True)
-def quiet_copies() -> Iterator[None]:
+def without_the_log_of_copies() -> Iterator[None]:
     """JAX logs copies that are made and not started, as those are that were refused."""
     logging.disable(logging.ERROR)
     yield
@@ -266,125 +266,94 @@ def test_a_barrier_of_cores_takes_a_regular_semaphore_alone(kind: str) -> None:
         trace(kernel, getattr(pltpu.SemaphoreType, kind))
 
 
-def body_of(act: Callable[..., Any]) -> Callable[..., None]:
-    def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
-        act(x, o, ready, done, sems)
-
-    return kernel
-
-
-FOUND: dict[str, tuple[type[Exception], Callable[..., Any]]] = {
-    "an index counted from the end": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[-1, 0]),
-    ),
-    "an index of a view of a view": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[1].at[3]),
-    ),
-    "an index that is a constant of the trace": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[jnp.int32(2), 0]),
-    ),
-    "an index of a slice": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[pl.ds(1, 1), 2].at[1]),
-    ),
-    "a read out of bounds": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_read(sems.at[0, 3]),
-    ),
-    "an array of indices": (
-        sp.errors.NotScalarError,
-        lambda x, o, ready, done, sems: pl.semaphore_wait(sems.at[jnp.array([0, 1]), 0]),
-    ),
-    "a bool as a core": (
-        sp.errors.AmountTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, core_index=True),
-    ),
-    "sync_copy between shapes, in a tree": (
-        sp.errors.CopyMismatchError,
-        lambda x, o, ready, done, sems: pltpu.sync_copy([x, x.at[0]], [o, o]),
-    ),
-    "sync_copy of an array": (
-        sp.errors.NotARefError,
-        lambda x, o, ready, done, sems: pltpu.sync_copy(x[...], o),
-    ),
-    "priority of a started copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.async_copy(x, o, done, priority=2),
-    ),
-    "priority of a remote copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
-            x, o, done, done, {"x": 1}
+FOUND: dict[type[Exception], dict[str, Callable[[Any], Any]]] = {
+    sp.errors.IndexRangeError: {
+        "an index counted from the end": lambda k: pl.semaphore_signal(k.sems.at[-1, 0]),
+        "an index of a view of a view": lambda k: pl.semaphore_signal(k.sems.at[1].at[3]),
+        "an index that is a constant of the trace": lambda k: pl.semaphore_signal(
+            k.sems.at[jnp.int32(2), 0]
+        ),
+        "an index of a slice": lambda k: pl.semaphore_signal(k.sems.at[pl.ds(1, 1), 2].at[1]),
+        "a read out of bounds": lambda k: pl.semaphore_read(k.sems.at[0, 3]),
+    },
+    sp.errors.NotScalarError: {
+        "an array of indices": lambda k: pl.semaphore_wait(k.sems.at[jnp.array([0, 1]), 0]),
+    },
+    sp.errors.AmountTypeError: {
+        "a bool as a core": lambda k: pl.semaphore_signal(k.ready, core_index=True),
+    },
+    sp.errors.CopyMismatchError: {
+        "sync_copy between shapes, in a tree": lambda k: pltpu.sync_copy(
+            [k.x, k.x.at[0]], [k.o, k.o]
+        ),
+    },
+    sp.errors.NotARefError: {
+        "sync_copy of an array": lambda k: pltpu.sync_copy(k.x[...], k.o),
+    },
+    sp.errors.CopyOptionError: {
+        "priority of a started copy": lambda k: pltpu.async_copy(k.x, k.o, k.done, priority=2),
+        "priority of a remote copy": lambda k: pltpu.make_async_remote_copy(
+            k.x, k.o, k.done, k.done, {"x": 1}
         ).start(1),
-    ),
-    "add of a copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.make_async_copy(x, o, done).start(
-            add=1  # type: ignore[arg-type]
+        "add of a copy": lambda k: pltpu.make_async_copy(k.x, k.o, k.done).start(add=1),  # type: ignore[arg-type]
+    },
+    sp.errors.WrongKindError: {
+        "a remote copy that counts at one end": lambda k: pltpu.async_remote_copy(
+            k.x, k.o, k.done, k.ready, {"x": 1}
         ),
-    ),
-    "a remote copy that counts at one end": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, ready, {"x": 1}),
-    ),
-    "a remote copy without a semaphore": (
-        sp.errors.NotASemaphoreError,
-        lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, None, {"x": 1}),
-    ),
-    "waiting for the bytes of a counted copy": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.async_copy(x, o, ready).wait(),
-    ),
-    "a logical id out of range": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=6, device_id_type=pl.DeviceIdType.LOGICAL
+        "waiting for the bytes of a counted copy": lambda k: pltpu.async_copy(
+            k.x, k.o, k.ready
+        ).wait(),
+    },
+    sp.errors.NotASemaphoreError: {
+        "a remote copy without a semaphore": lambda k: pltpu.async_remote_copy(
+            k.x, k.o, k.done, None, {"x": 1}
         ),
-    ),
-    "a logical id below zero": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
-            x, o, done, done, -1, pl.DeviceIdType.LOGICAL
+    },
+    sp.errors.DeviceIdError: {
+        "a logical id out of range": lambda k: pl.semaphore_signal(
+            k.ready, device_id=6, device_id_type=pl.DeviceIdType.LOGICAL
         ),
-    ),
-    "a logical id that is a bool": (
-        sp.errors.DeviceIdTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=True, device_id_type=pl.DeviceIdType.LOGICAL
+        "a logical id below zero": lambda k: pltpu.make_async_remote_copy(
+            k.x, k.o, k.done, k.done, -1, pl.DeviceIdType.LOGICAL
         ),
-    ),
-    "coordinates as a logical id": (
-        sp.errors.DeviceIdTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=(0, 1), device_id_type=pl.DeviceIdType.LOGICAL
+        "coordinates in a list": lambda k: pl.semaphore_signal(k.ready, device_id=[0, 3]),
+        "a joint axis out of range": lambda k: pl.semaphore_signal(
+            k.ready, device_id={("x", "y"): 6}
         ),
-    ),
-    "coordinates in a list": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id=[0, 3]),
-    ),
-    "a joint axis out of range": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id={("x", "y"): 6}),
-    ),
+    },
+    sp.errors.DeviceIdTypeError: {
+        "a logical id that is a bool": lambda k: pl.semaphore_signal(
+            k.ready, device_id=True, device_id_type=pl.DeviceIdType.LOGICAL
+        ),
+        "coordinates as a logical id": lambda k: pl.semaphore_signal(
+            k.ready, device_id=(0, 1), device_id_type=pl.DeviceIdType.LOGICAL
+        ),
+    },
 }
 
 
 @pytest.mark.filterwarnings("ignore:.*(device_id_type|DeviceIdType) is deprecated")
-@pytest.mark.parametrize("name", FOUND)
-def test_misuse_is_found(name: str) -> None:
-    error, act = FOUND[name]
+@pytest.mark.parametrize(
+    ("error", "act"),
+    [
+        pytest.param(error, act, id=name)
+        for error, acts in FOUND.items()
+        for name, act in acts.items()
+    ],
+)
+def test_misuse_is_found(error: type[Exception], act: Callable[[Any], Any]) -> None:
+    def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
+        act(types.SimpleNamespace(x=x, o=o, ready=ready, done=done, sems=sems))
+
     before = public()
     with testing.guard_raw_pallas(), pytest.raises(error) as info:
-        trace(body_of(act), REGULAR, DMA, REGULAR((2, 3)), mesh="two axes")
+        trace(kernel, REGULAR, DMA, REGULAR((2, 3)), mesh="two axes")
     assert type(info.value) is error
     assert public() == before
 
 
-def test_counted_copies_do_not_touch_smem() -> None:
+def test_counted_copies_and_smem() -> None:
     def kernel(x: Any, o: Any, sem: Any, small: Any) -> None:
         pltpu.async_copy(small, small, sem)
 
