@@ -78,10 +78,6 @@ def test_it_is_put_back_after_an_error() -> None:
     with pytest.raises(KeyboardInterrupt), testing.guard_raw_pallas():
         raise KeyboardInterrupt
     assert public() == before
-
-
-def test_it_is_put_back_after_a_finding() -> None:
-    before = public()
     with pytest.raises(sp.errors.AmountTypeError), testing.guard_raw_pallas():
         trace(wrong, REGULAR)
     assert public() == before
@@ -421,38 +417,41 @@ def test_the_barrier_and_what_passed_through_a_loop_have_names() -> None:
             trace(loop, REGULAR)
 
 
+def signal_first(x: Any, o: Any, sems: Any) -> None:
+    pl.semaphore_signal(sems.at[0])
+
+
+def signal_barrier(x: Any, o: Any) -> None:
+    pl.semaphore_signal(pltpu.get_barrier_semaphore())
+
+
+def on_cores(kernel: Any, mesh: Any, *scratch: Any, **options: Any) -> Any:
+    return trace_call(
+        pl.kernel(kernel, FLOATS, mesh=mesh, scratch_types=scratch, **options), "no mesh"
+    )
+
+
 def test_kernels_on_meshes_of_cores_are_audited() -> None:
-    def kernel(x: Any, o: Any) -> None:
-        pl.semaphore_signal(pltpu.get_barrier_semaphore())
-
-    def many(x: Any, o: Any, sems: Any) -> None:
-        pl.semaphore_signal(sems.at[0])
-
     with testing.guard_raw_pallas():
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            trace_call(pl.kernel(kernel, FLOATS, mesh=core_meshes.tensor()), "no mesh")
+            on_cores(signal_barrier, core_meshes.tensor())
+        decorator = pl.kernel(out_type=FLOATS, mesh=core_meshes.tensor())
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            trace_call(pl.kernel(out_type=FLOATS, mesh=core_meshes.tensor())(kernel), "no mesh")
-        scratch = [REGULAR((480,))]
-        fn = pl.kernel(many, FLOATS, mesh=core_meshes.tensor(), scratch_types=scratch)
+            trace_call(decorator(signal_barrier), "no mesh")
         with pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
-            trace_call(fn, "no mesh")
+            on_cores(signal_first, core_meshes.tensor(), REGULAR((480,)))
 
 
 def test_a_vector_subcore_has_room_for_few() -> None:
-    def kernel(x: Any, o: Any, sems: Any) -> None:
-        pl.semaphore_signal(sems.at[0])
-
-    def call(count: int) -> Any:
-        mesh = core_meshes.vector()
-        return trace_call(
-            pl.kernel(kernel, FLOATS, mesh=mesh, scratch_types=[REGULAR((count,))]), "no mesh"
-        )
+    def call(count: int) -> None:
+        core_meshes.on_sparse_cores(
+            lambda: on_cores(signal_first, core_meshes.vector(), REGULAR((count,)))
+        )()
 
     with testing.guard_raw_pallas():
-        core_meshes.on_sparse_cores(lambda: call(20))()
+        call(20)
         with pytest.warns(sp.errors.SemaphoreLimitWarning, match="26"):
-            core_meshes.on_sparse_cores(lambda: call(26))()
+            call(26)
 
 
 def test_scratch_in_a_grid_spec_is_counted() -> None:
@@ -464,35 +463,32 @@ def test_scratch_in_a_grid_spec_is_counted() -> None:
         trace_call(pl.pallas_call(kernel, FLOATS, grid_spec=spec), "no mesh")
 
 
-def side_effects(value: bool) -> Any:
-    return pltpu.CompilerParams(has_side_effects=value)
-
-
 def test_semaphores_that_leave_a_kernel() -> None:
     """As for safepallas: XLA may drop the call, and no interpreter can hand them on."""
 
     def start(x: Any, o: Any, sem: Any, more: Any) -> None:
         pltpu.make_async_copy(x, o, sem).start()
 
-    def fn(**options: Any) -> Any:
-        spec = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+    def call(side_effects: bool, **options: Any) -> None:
         anywhere = pl.BlockSpec(memory_space=pl.ANY)
-        outputs = (FLOATS, DMA(()))
-        return pl.pallas_call(
+        semaphore = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+        fn = pl.pallas_call(
             start,
-            outputs,
+            (FLOATS, DMA(())),
             in_specs=[anywhere],
-            out_specs=(anywhere, spec),
+            out_specs=(anywhere, semaphore),
             scratch_shapes=[DMA],
+            compiler_params=pltpu.CompilerParams(has_side_effects=side_effects),
             **options,
         )
+        trace_call(fn, "no mesh")
 
     with testing.guard_raw_pallas():
-        trace_call(fn(compiler_params=side_effects(True)), "no mesh")
+        call(True)
         with pytest.raises(sp.errors.MissingSideEffectsError, match="'sem'"):
-            trace_call(fn(compiler_params=side_effects(False)), "no mesh")
+            call(False)
         with pytest.raises(sp.errors.InterpretedOutputError):
-            trace_call(fn(compiler_params=side_effects(True), interpret=True), "no mesh")
+            call(True, interpret=True)
 
 
 def test_a_collective_id_of_several_bodies() -> None:
@@ -504,26 +500,24 @@ def test_a_collective_id_of_several_bodies() -> None:
     def still(x: Any, o: Any) -> None:
         pass
 
-    def with_barrier(x: Any, o: Any) -> None:
-        pl.semaphore_signal(pltpu.get_barrier_semaphore())
-
-    def fn(*bodies: Any, **params: Any) -> Any:
-        def call() -> Any:
-            options = pltpu.CompilerParams(**params)
-            meshes = [core_meshes.vector(), core_meshes.scalar()]
-            fn = pl.kernel(list(bodies), FLOATS, mesh=meshes, compiler_params=options)
-            return trace_call(fn, "no mesh")
-
-        return core_meshes.on_sparse_cores(call)
+    def call(*bodies: Any, **params: Any) -> None:
+        options = pltpu.CompilerParams(**params)
+        core_meshes.on_sparse_cores(
+            lambda: on_cores(
+                list(bodies),
+                [core_meshes.vector(), core_meshes.scalar()],
+                compiler_params=options,
+            )
+        )()
 
     with testing.guard_raw_pallas() as guard:
-        fn(with_barrier, without, collective_id=0)()
-        fn(without, with_barrier, collective_id=0)()
+        call(signal_barrier, without, collective_id=0)
+        call(without, signal_barrier, collective_id=0)
         assert guard.checked["kernel"] == 4
         with pytest.raises(sp.errors.UnusedCollectiveIdError):
-            fn(without, still, collective_id=0)()
+            call(without, still, collective_id=0)
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            fn(with_barrier, without)()
+            call(signal_barrier, without)
 
 
 def test_semaphores_of_other_cores() -> None:
@@ -537,9 +531,7 @@ def test_semaphores_of_other_cores() -> None:
 
     def call() -> None:
         meshes = [core_meshes.vector(), core_meshes.scalar()]
-        scratch = [REGULAR @ mesh for mesh in meshes]
-        fn = pl.kernel([vector, scalar], FLOATS, mesh=meshes, scratch_types=scratch)
-        trace_call(fn, "no mesh")
+        on_cores([vector, scalar], meshes, *(REGULAR @ mesh for mesh in meshes))
 
     with testing.guard_raw_pallas(), pytest.raises(sp.errors.ForeignSemaphoreError):
         core_meshes.on_sparse_cores(call)()
