@@ -12,6 +12,7 @@ from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
+from safepallas._errors.explain import CLASSES as CLASS_OF_CODE
 
 KINDS = ("regular", "barrier", "dma")
 RANKS = (0, 1, 2, 3, 4)
@@ -204,7 +205,7 @@ class Message(NamedTuple):
 
     In the text stand for places of the test file: ``<<field[0]>>`` for a semaphore, its name and
     the line that allocates it; ``<<def kernel>>`` for a function; ``<<at text>>`` for the line that
-    begins with that text.
+    begins with that text; ``<<use text by kernel>>`` for where that text stands, in that function.
     """
 
     error: type[BaseException]
@@ -212,10 +213,18 @@ class Message(NamedTuple):
     text: str
 
 
-def line_of(file: str, text: str) -> tuple[int, str]:
-    """The one line of a file that begins with `text`, and its number."""
+def says(misuse: Callable[[], Any], text: str, error: type[Exception] | None = None) -> Message:
+    """A misuse and its message. The code at its end tells the class; without one, a TypeError."""
+    code = re.search(r"\[([a-z-]+)\]$", text)
+    return Message(error or (CLASS_OF_CODE[code[1]] if code else TypeError), misuse, text)
+
+
+def line_of(file: str, text: str, *, anywhere: bool = False) -> tuple[int, str]:
+    """The one line of a file that begins with `text`, or has it `anywhere`, and its number."""
     lines = enumerate(Path(file).read_text().splitlines(), 1)
-    ((number, line),) = ((n, line) for n, line in lines if line.lstrip().startswith(text))
+    code = ((n, line) for n, line in lines if not re.match(r"""\s*f?["']""", line))
+    found = [(n, x) for n, x in code if x.lstrip().startswith(text) or (anywhere and text in x)]
+    ((number, line),) = found
     return number, line
 
 
@@ -224,6 +233,10 @@ def filled_in(text: str, file: str) -> str:
 
     def fill(match: re.Match[str]) -> str:
         what, _, rest = match[1].partition(" ")
+        if what == "use":
+            used, _, name = rest.rpartition(" by ")
+            number, line = line_of(file, used, anywhere=True)
+            return f"{file}:{number}:{line.index(used)} ({name})"
         if what == "at":
             return f"{file}:{line_of(file, rest)[0]}"
         if what == "def":

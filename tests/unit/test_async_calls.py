@@ -11,7 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
-from .helpers import FLOATS, Message, assert_says
+from .helpers import FLOATS, Message, assert_says, says
 
 ANY = pl.BlockSpec(memory_space=pl.ANY)
 SEMAPHORE = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
@@ -100,10 +100,6 @@ def by_hand(first: Any, second: Any, interpret: Any = False) -> Callable[[jax.Ar
     return run
 
 
-def interpreted() -> None:
-    trace(by_hand(EFFECTS, EFFECTS, interpret=True))
-
-
 DROPPED = (
     "an input or output of the call, and XLA may drop a call without side effects: its semaphores "
     "would be left over. Pass compiler_params=pltpu.CompilerParams(has_side_effects=True), or use "
@@ -112,64 +108,54 @@ DROPPED = (
 BOTH = "<<def start>> and <<def done>>"
 
 MESSAGES: dict[str, Message] = {
-    "start without side effects": Message(
-        sp.errors.MissingSideEffectsError,
+    "start without side effects": says(
         lambda: trace(by_hand(None, EFFECTS)),
         "kernel <<def out_start>>: parameter 'sem' is DmaSemaphore 'sem' (from outside), "
         f"{DROPPED}",
     ),
-    "done without side effects": Message(
-        sp.errors.MissingSideEffectsError,
+    "done without side effects": says(
         lambda: trace(by_hand(EFFECTS, PURE)),
         f"kernel <<def out_done>>: parameter 'sem' is DmaSemaphore 'sem' (from outside), {DROPPED}",
     ),
-    "interpreted output": Message(
-        sp.errors.InterpretedOutputError,
-        interpreted,
+    "interpreted output": says(
+        lambda: trace(by_hand(EFFECTS, EFFECTS, interpret=True)),
         "pallas_call: out_shape holds a semaphore (sp.dma_semaphore()), and JAX "
         f"{jax.__version__} cannot carry one out of a kernel in an interpreter. Compile for a "
         "TPU, or use sp.pallas_call_async, whose two kernels an interpreter runs as one. "
         "[interpreted-output]",
     ),
-    "done with something else": Message(
-        sp.errors.InFlightError,
+    "done with something else": says(
         lambda: make().done(3),
         f"done: the argument must be what start of the same call returned ({BOTH}), got int 3. "
         "Keep what start returns, and pass it to done of the same sp.pallas_call_async. "
         "[in-flight]",
     ),
-    "done twice": Message(
-        sp.errors.InFlightError,
+    "done twice": says(
         lambda: trace(twice),
         f"done: it has been done already ({BOTH}): a second wait would never end. Call done "
         "once for each start. [in-flight]",
     ),
-    "semaphores in a tuple": Message(
-        sp.errors.SpecError,
+    "semaphores in a tuple": says(
         lambda: make(scratch=()),
         "pallas_call_async: semaphores must be a Scratch class, got tuple (). Write a class "
         "with a field for each semaphore that goes from start to done. [spec]",
     ),
-    "a barrier semaphore": Message(
-        sp.errors.SpecError,
+    "a barrier semaphore": says(
         lambda: make(scratch=Barriers),
         "pallas_call_async: Barriers.ready must be a semaphore, got barrier_semaphore(). Only "
         "sp.dma_semaphore and sp.semaphore go from one kernel to another. [spec]",
     ),
-    "data": Message(
-        sp.errors.SpecError,
+    "data": says(
         lambda: make(scratch=Data),
         "pallas_call_async: Data.rows must be a semaphore, got vmem((8, 128), float32). Only "
         "sp.dma_semaphore and sp.semaphore go from one kernel to another. [spec]",
     ),
-    "no semaphore": Message(
-        sp.errors.SpecError,
+    "no semaphore": says(
         lambda: make(scratch=Empty),
         "pallas_call_async: there must be an output and a semaphore, got 1 outputs and 0 "
         "semaphores. Without both there is nothing to wait for. [spec]",
     ),
-    "an output that is none": Message(
-        sp.errors.SpecError,
+    "an output that is none": says(
         lambda: make(out=(FLOATS, 8)),
         "pallas_call_async: out_shape must hold jax.ShapeDtypeStructs, got int 8. The outputs lie "
         "in HBM; semaphores are fields of the Scratch class. [spec]",

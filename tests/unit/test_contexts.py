@@ -5,6 +5,7 @@ Pallas. Where raw works, ours gives the same jaxpr or result; where raw fails, o
 own error, in the same text.
 """
 
+import functools
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -192,97 +193,74 @@ def works_as_stages(lib: Any) -> Any:
 # Inside the kernel.
 
 
-def traced(kernel: Any, lib: Any, *scratch: Any) -> Any:
-    return jax.make_jaxpr(lib.pallas_call(kernel, OUT, scratch_shapes=scratch))(x())
+def inside(*scratch: str) -> Callable[[Callable[..., Any]], Case]:
+    """Decorator: a kernel, which takes the vocabulary first, as a case that traces it."""
+
+    def case_of(kernel: Callable[..., Any]) -> Case:
+        def case(lib: Any) -> Any:
+            requests = tuple(getattr(lib, name) for name in scratch)
+            bound = functools.partial(kernel, lib)
+            return jax.make_jaxpr(lib.pallas_call(bound, OUT, scratch_shapes=requests))(x())
+
+        return case
+
+    return case_of
 
 
-def works_jit_inside(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sem: Any, ready: Any) -> None:
-        @jax.jit
-        def helper(i: Any, ready: Any, deep: Any) -> Any:
-            lib.signal(ready, i)
-            jax.jit(lambda sem: lib.copy(x, o, sem).wait())(deep["sem"])
-            return i + 1
+@inside("dma", "regular")
+def works_jit_inside(lib: Any, x: Any, o: Any, sem: Any, ready: Any) -> None:
+    @jax.jit
+    def helper(i: Any, ready: Any, deep: Any) -> Any:
+        lib.signal(ready, i)
+        jax.jit(lambda sem: lib.copy(x, o, sem).wait())(deep["sem"])
+        return i + 1
 
-        helper(helper(jnp.int32(1), ready, {"sem": sem}), ready, {"sem": sem})
-
-    return traced(kernel, lib, lib.dma, lib.regular)
+    helper(helper(jnp.int32(1), ready, {"sem": sem}), ready, {"sem": sem})
 
 
-def works_jit_inside_that_closes_over_a_semaphore(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sem: Any) -> None:
-        jax.jit(lambda: lib.copy(x, o, sem).wait())()
-
-    return traced(kernel, lib, lib.dma)
+@inside("dma")
+def works_jit_inside_that_closes_over_a_semaphore(lib: Any, x: Any, o: Any, sem: Any) -> None:
+    jax.jit(lambda: lib.copy(x, o, sem).wait())()
 
 
-def works_checkpoint_inside(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sem: Any) -> None:
-        jax.checkpoint(lambda: lib.copy(x, o, sem).wait())()
-        jax.checkpoint(lambda sem: lib.copy(x, o, sem).wait())(sem)
-
-    return traced(kernel, lib, lib.dma)
+@inside("dma")
+def works_checkpoint_inside(lib: Any, x: Any, o: Any, sem: Any) -> None:
+    jax.checkpoint(lambda: lib.copy(x, o, sem).wait())()
+    jax.checkpoint(lambda sem: lib.copy(x, o, sem).wait())(sem)
 
 
-def works_loops_inside(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        jax.lax.scan(lambda c, i: (c, lib.signal(ready)), 0, jnp.arange(3))
-        jax.lax.while_loop(
-            lambda i: i < 3, lambda i: (lib.signal(ready, i), i + 1)[1], jnp.int32(0)
-        )
-        jax.lax.fori_loop(0, 3, lambda i, _: lib.wait(ready, 3), None)
-
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def works_loops_inside(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    jax.lax.scan(lambda c, i: (c, lib.signal(ready)), 0, jnp.arange(3))
+    jax.lax.while_loop(lambda i: i < 3, lambda i: (lib.signal(ready, i), i + 1)[1], jnp.int32(0))
+    jax.lax.fori_loop(0, 3, lambda i, _: lib.wait(ready, 3), None)
 
 
-def works_semaphore_as_a_carry(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        jax.lax.fori_loop(0, 3, lambda i, ready: (lib.signal(ready), ready)[1], ready)
+@inside()
+def works_scope_in_jit_in_a_branch(lib: Any, x: Any, o: Any) -> None:
+    @jax.jit
+    def helper() -> None:
+        lib.run_scoped(lambda sem: lib.copy(x, o, sem).wait(), lib.dma)
 
-    return traced(kernel, lib, lib.regular)
-
-
-def works_branches_inside(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        i = x[0, 0].astype(jnp.int32)
-        jax.lax.switch(i, [lambda s: lib.signal(s), lambda s: lib.signal(s, 2)], ready)
-
-    return traced(kernel, lib, lib.regular)
+    pl.when(x[0, 0] > 0)(helper)
 
 
-def works_scope_in_jit_in_a_branch(lib: Any) -> Any:
-    def kernel(x: Any, o: Any) -> None:
-        @jax.jit
-        def helper() -> None:
-            lib.run_scoped(lambda sem: lib.copy(x, o, sem).wait(), lib.dma)
-
-        pl.when(x[0, 0] > 0)(helper)
-
-    return traced(kernel, lib)
+@inside("regular")
+def works_abstract_evaluation_inside(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    jax.eval_shape(lambda ready: lib.signal(ready), ready)
+    jax.make_jaxpr(lambda: lib.signal(ready))()
+    lib.signal(ready)
 
 
-def works_abstract_evaluation_inside(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        jax.eval_shape(lambda ready: lib.signal(ready), ready)
-        jax.make_jaxpr(lambda: lib.signal(ready))()
-        lib.signal(ready)
-
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def works_vmap_inside_that_leaves_the_semaphore_alone(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    o[...] = jax.vmap(lambda row: (lib.signal(ready), row + 1)[1])(x[...])
 
 
-def works_vmap_inside_that_leaves_the_semaphore_alone(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        o[...] = jax.vmap(lambda row: (lib.signal(ready), row + 1)[1])(x[...])
-
-    return traced(kernel, lib, lib.regular)
-
-
-def works_grad_inside_beside_the_semaphore(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        lib.signal(ready)
-        o[...] = jax.grad(lambda v: (v * v).sum())(x[...])
-
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def works_grad_inside_beside_the_semaphore(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    lib.signal(ready)
+    o[...] = jax.grad(lambda v: (v * v).sum())(x[...])
 
 
 # What raw cannot do.
@@ -304,46 +282,34 @@ def fails_linearize_through(lib: Any) -> Any:
     return jax.linearize(call_of(lib), x())
 
 
-def fails_vmap_inside_over_an_amount(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        jax.vmap(lambda i: lib.signal(ready, i))(jnp.arange(2))
-
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def fails_vmap_inside_over_an_amount(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    jax.vmap(lambda i: lib.signal(ready, i))(jnp.arange(2))
 
 
-def fails_vmap_inside_over_a_copy(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sem: Any) -> None:
-        jax.vmap(lambda i: lib.copy(x.at[i], o.at[i], sem))(jnp.arange(2))
-
-    return traced(kernel, lib, lib.dma)
+@inside("dma")
+def fails_vmap_inside_over_a_copy(lib: Any, x: Any, o: Any, sem: Any) -> None:
+    jax.vmap(lambda i: lib.copy(x.at[i], o.at[i], sem))(jnp.arange(2))
 
 
-def fails_vmap_inside_over_an_index(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sems: Any) -> None:
-        jax.vmap(lambda i: lib.copy(x, o, sems.at[i]))(jnp.arange(2))
-
-    return traced(kernel, lib, lib.pair)
+@inside("pair")
+def fails_vmap_inside_over_an_index(lib: Any, x: Any, o: Any, sems: Any) -> None:
+    jax.vmap(lambda i: lib.copy(x, o, sems.at[i]))(jnp.arange(2))
 
 
-def fails_vmap_inside_over_semaphores(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sems: Any) -> None:
-        jax.vmap(lambda sem: lib.copy(x, o, sem))(sems)
-
-    return traced(kernel, lib, lib.pair)
+@inside("pair")
+def fails_vmap_inside_over_semaphores(lib: Any, x: Any, o: Any, sems: Any) -> None:
+    jax.vmap(lambda sem: lib.copy(x, o, sem))(sems)
 
 
-def fails_grad_inside_through_a_signal(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        jax.grad(lambda v: (lib.signal(ready, v.astype(jnp.int32)), v * v)[1])(x[0, 0])
-
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def fails_grad_inside_through_a_signal(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    jax.grad(lambda v: (lib.signal(ready, v.astype(jnp.int32)), v * v)[1])(x[0, 0])
 
 
-def fails_semaphores_out_of_a_branch(lib: Any) -> Any:
-    def kernel(x: Any, o: Any, sems: Any) -> None:
-        jax.lax.cond(x[0, 0] > 0, lambda: sems.at[0], lambda: sems.at[1])
-
-    return traced(kernel, lib, lib.pair)
+@inside("pair")
+def fails_semaphores_out_of_a_branch(lib: Any, x: Any, o: Any, sems: Any) -> None:
+    jax.lax.cond(x[0, 0] > 0, lambda: sems.at[0], lambda: sems.at[1])
 
 
 def fails_copy_that_adds_on_a_chip_that_cannot(lib: Any) -> Any:
@@ -354,14 +320,13 @@ def fails_copy_that_adds_on_a_chip_that_cannot(lib: Any) -> Any:
     jax.jit(call).trace(x()).lower(lowering_platforms=("tpu",))
 
 
-def fails_array_out_of_the_air(lib: Any) -> Any:
-    constant = x()
+CONSTANT = np.ones((8, 128), np.float32)
 
-    def kernel(x: Any, o: Any, ready: Any) -> None:
-        lib.signal(ready)
-        o[...] = constant
 
-    return traced(kernel, lib, lib.regular)
+@inside("regular")
+def fails_array_out_of_the_air(lib: Any, x: Any, o: Any, ready: Any) -> None:
+    lib.signal(ready)
+    o[...] = jnp.asarray(CONSTANT)
 
 
 def fails_too_many_arguments(lib: Any) -> Any:
@@ -372,8 +337,9 @@ def fails_too_few_arguments(lib: Any) -> Any:
     return call_of(lib)()
 
 
-def fails_kernel_that_returns(lib: Any) -> Any:
-    return traced(lambda x, o, ready: 1, lib, lib.regular)
+@inside("regular")
+def fails_kernel_that_returns(lib: Any, x: Any, o: Any, ready: Any) -> int:
+    return 1
 
 
 @cases("works_")

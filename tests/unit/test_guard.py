@@ -26,7 +26,7 @@ DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
 
 
 @pytest.fixture(autouse=True)
-def quiet_copies() -> Iterator[None]:
+def without_the_log_of_copies() -> Iterator[None]:
     """JAX logs copies that are made and not started, as those are that were refused."""
     logging.disable(logging.ERROR)
     yield
@@ -78,10 +78,6 @@ def test_it_is_put_back_after_an_error() -> None:
     with pytest.raises(KeyboardInterrupt), testing.guard_raw_pallas():
         raise KeyboardInterrupt
     assert public() == before
-
-
-def test_it_is_put_back_after_a_finding() -> None:
-    before = public()
     with pytest.raises(sp.errors.AmountTypeError), testing.guard_raw_pallas():
         trace(wrong, REGULAR)
     assert public() == before
@@ -266,125 +262,94 @@ def test_a_barrier_of_cores_takes_a_regular_semaphore_alone(kind: str) -> None:
         trace(kernel, getattr(pltpu.SemaphoreType, kind))
 
 
-def body_of(act: Callable[..., Any]) -> Callable[..., None]:
-    def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
-        act(x, o, ready, done, sems)
-
-    return kernel
-
-
-FOUND: dict[str, tuple[type[Exception], Callable[..., Any]]] = {
-    "an index counted from the end": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[-1, 0]),
-    ),
-    "an index of a view of a view": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[1].at[3]),
-    ),
-    "an index that is a constant of the trace": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[jnp.int32(2), 0]),
-    ),
-    "an index of a slice": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(sems.at[pl.ds(1, 1), 2].at[1]),
-    ),
-    "a read out of bounds": (
-        sp.errors.IndexRangeError,
-        lambda x, o, ready, done, sems: pl.semaphore_read(sems.at[0, 3]),
-    ),
-    "an array of indices": (
-        sp.errors.NotScalarError,
-        lambda x, o, ready, done, sems: pl.semaphore_wait(sems.at[jnp.array([0, 1]), 0]),
-    ),
-    "a bool as a core": (
-        sp.errors.AmountTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, core_index=True),
-    ),
-    "sync_copy between shapes, in a tree": (
-        sp.errors.CopyMismatchError,
-        lambda x, o, ready, done, sems: pltpu.sync_copy([x, x.at[0]], [o, o]),
-    ),
-    "sync_copy of an array": (
-        sp.errors.NotARefError,
-        lambda x, o, ready, done, sems: pltpu.sync_copy(x[...], o),
-    ),
-    "priority of a started copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.async_copy(x, o, done, priority=2),
-    ),
-    "priority of a remote copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
-            x, o, done, done, {"x": 1}
+FOUND: dict[type[Exception], dict[str, Callable[[Any], Any]]] = {
+    sp.errors.IndexRangeError: {
+        "an index counted from the end": lambda k: pl.semaphore_signal(k.sems.at[-1, 0]),
+        "an index of a view of a view": lambda k: pl.semaphore_signal(k.sems.at[1].at[3]),
+        "an index that is a constant of the trace": lambda k: pl.semaphore_signal(
+            k.sems.at[jnp.int32(2), 0]
+        ),
+        "an index of a slice": lambda k: pl.semaphore_signal(k.sems.at[pl.ds(1, 1), 2].at[1]),
+        "a read out of bounds": lambda k: pl.semaphore_read(k.sems.at[0, 3]),
+    },
+    sp.errors.NotScalarError: {
+        "an array of indices": lambda k: pl.semaphore_wait(k.sems.at[jnp.array([0, 1]), 0]),
+    },
+    sp.errors.AmountTypeError: {
+        "a bool as a core": lambda k: pl.semaphore_signal(k.ready, core_index=True),
+    },
+    sp.errors.CopyMismatchError: {
+        "sync_copy between shapes, in a tree": lambda k: pltpu.sync_copy(
+            [k.x, k.x.at[0]], [k.o, k.o]
+        ),
+    },
+    sp.errors.NotARefError: {
+        "sync_copy of an array": lambda k: pltpu.sync_copy(k.x[...], k.o),
+    },
+    sp.errors.CopyOptionError: {
+        "priority of a started copy": lambda k: pltpu.async_copy(k.x, k.o, k.done, priority=2),
+        "priority of a remote copy": lambda k: pltpu.make_async_remote_copy(
+            k.x, k.o, k.done, k.done, {"x": 1}
         ).start(1),
-    ),
-    "add of a copy": (
-        sp.errors.CopyOptionError,
-        lambda x, o, ready, done, sems: pltpu.make_async_copy(x, o, done).start(
-            add=1  # type: ignore[arg-type]
+        "add of a copy": lambda k: pltpu.make_async_copy(k.x, k.o, k.done).start(add=1),  # type: ignore[arg-type]
+    },
+    sp.errors.WrongKindError: {
+        "a remote copy that counts at one end": lambda k: pltpu.async_remote_copy(
+            k.x, k.o, k.done, k.ready, {"x": 1}
         ),
-    ),
-    "a remote copy that counts at one end": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, ready, {"x": 1}),
-    ),
-    "a remote copy without a semaphore": (
-        sp.errors.NotASemaphoreError,
-        lambda x, o, ready, done, sems: pltpu.async_remote_copy(x, o, done, None, {"x": 1}),
-    ),
-    "waiting for the bytes of a counted copy": (
-        sp.errors.WrongKindError,
-        lambda x, o, ready, done, sems: pltpu.async_copy(x, o, ready).wait(),
-    ),
-    "a logical id out of range": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=6, device_id_type=pl.DeviceIdType.LOGICAL
+        "waiting for the bytes of a counted copy": lambda k: pltpu.async_copy(
+            k.x, k.o, k.ready
+        ).wait(),
+    },
+    sp.errors.NotASemaphoreError: {
+        "a remote copy without a semaphore": lambda k: pltpu.async_remote_copy(
+            k.x, k.o, k.done, None, {"x": 1}
         ),
-    ),
-    "a logical id below zero": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pltpu.make_async_remote_copy(
-            x, o, done, done, -1, pl.DeviceIdType.LOGICAL
+    },
+    sp.errors.DeviceIdError: {
+        "a logical id out of range": lambda k: pl.semaphore_signal(
+            k.ready, device_id=6, device_id_type=pl.DeviceIdType.LOGICAL
         ),
-    ),
-    "a logical id that is a bool": (
-        sp.errors.DeviceIdTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=True, device_id_type=pl.DeviceIdType.LOGICAL
+        "a logical id below zero": lambda k: pltpu.make_async_remote_copy(
+            k.x, k.o, k.done, k.done, -1, pl.DeviceIdType.LOGICAL
         ),
-    ),
-    "coordinates as a logical id": (
-        sp.errors.DeviceIdTypeError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(
-            ready, device_id=(0, 1), device_id_type=pl.DeviceIdType.LOGICAL
+        "coordinates in a list": lambda k: pl.semaphore_signal(k.ready, device_id=[0, 3]),
+        "a joint axis out of range": lambda k: pl.semaphore_signal(
+            k.ready, device_id={("x", "y"): 6}
         ),
-    ),
-    "coordinates in a list": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id=[0, 3]),
-    ),
-    "a joint axis out of range": (
-        sp.errors.DeviceIdError,
-        lambda x, o, ready, done, sems: pl.semaphore_signal(ready, device_id={("x", "y"): 6}),
-    ),
+    },
+    sp.errors.DeviceIdTypeError: {
+        "a logical id that is a bool": lambda k: pl.semaphore_signal(
+            k.ready, device_id=True, device_id_type=pl.DeviceIdType.LOGICAL
+        ),
+        "coordinates as a logical id": lambda k: pl.semaphore_signal(
+            k.ready, device_id=(0, 1), device_id_type=pl.DeviceIdType.LOGICAL
+        ),
+    },
 }
 
 
 @pytest.mark.filterwarnings("ignore:.*(device_id_type|DeviceIdType) is deprecated")
-@pytest.mark.parametrize("name", FOUND)
-def test_misuse_is_found(name: str) -> None:
-    error, act = FOUND[name]
+@pytest.mark.parametrize(
+    ("error", "act"),
+    [
+        pytest.param(error, act, id=name)
+        for error, acts in FOUND.items()
+        for name, act in acts.items()
+    ],
+)
+def test_misuse_is_found(error: type[Exception], act: Callable[[Any], Any]) -> None:
+    def kernel(x: Any, o: Any, ready: Any, done: Any, sems: Any) -> None:
+        act(types.SimpleNamespace(x=x, o=o, ready=ready, done=done, sems=sems))
+
     before = public()
     with testing.guard_raw_pallas(), pytest.raises(error) as info:
-        trace(body_of(act), REGULAR, DMA, REGULAR((2, 3)), mesh="two axes")
+        trace(kernel, REGULAR, DMA, REGULAR((2, 3)), mesh="two axes")
     assert type(info.value) is error
     assert public() == before
 
 
-def test_counted_copies_do_not_touch_smem() -> None:
+def test_counted_copies_and_smem() -> None:
     def kernel(x: Any, o: Any, sem: Any, small: Any) -> None:
         pltpu.async_copy(small, small, sem)
 
@@ -452,38 +417,41 @@ def test_the_barrier_and_what_passed_through_a_loop_have_names() -> None:
             trace(loop, REGULAR)
 
 
+def signal_first(x: Any, o: Any, sems: Any) -> None:
+    pl.semaphore_signal(sems.at[0])
+
+
+def signal_barrier(x: Any, o: Any) -> None:
+    pl.semaphore_signal(pltpu.get_barrier_semaphore())
+
+
+def on_cores(kernel: Any, mesh: Any, *scratch: Any, **options: Any) -> Any:
+    return trace_call(
+        pl.kernel(kernel, FLOATS, mesh=mesh, scratch_types=scratch, **options), "no mesh"
+    )
+
+
 def test_kernels_on_meshes_of_cores_are_audited() -> None:
-    def kernel(x: Any, o: Any) -> None:
-        pl.semaphore_signal(pltpu.get_barrier_semaphore())
-
-    def many(x: Any, o: Any, sems: Any) -> None:
-        pl.semaphore_signal(sems.at[0])
-
     with testing.guard_raw_pallas():
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            trace_call(pl.kernel(kernel, FLOATS, mesh=core_meshes.tensor()), "no mesh")
+            on_cores(signal_barrier, core_meshes.tensor())
+        decorator = pl.kernel(out_type=FLOATS, mesh=core_meshes.tensor())
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            trace_call(pl.kernel(out_type=FLOATS, mesh=core_meshes.tensor())(kernel), "no mesh")
-        scratch = [REGULAR((480,))]
-        fn = pl.kernel(many, FLOATS, mesh=core_meshes.tensor(), scratch_types=scratch)
+            trace_call(decorator(signal_barrier), "no mesh")
         with pytest.warns(sp.errors.SemaphoreLimitWarning, match="480"):
-            trace_call(fn, "no mesh")
+            on_cores(signal_first, core_meshes.tensor(), REGULAR((480,)))
 
 
 def test_a_vector_subcore_has_room_for_few() -> None:
-    def kernel(x: Any, o: Any, sems: Any) -> None:
-        pl.semaphore_signal(sems.at[0])
-
-    def call(count: int) -> Any:
-        mesh = core_meshes.vector()
-        return trace_call(
-            pl.kernel(kernel, FLOATS, mesh=mesh, scratch_types=[REGULAR((count,))]), "no mesh"
-        )
+    def call(count: int) -> None:
+        core_meshes.on_sparse_cores(
+            lambda: on_cores(signal_first, core_meshes.vector(), REGULAR((count,)))
+        )()
 
     with testing.guard_raw_pallas():
-        core_meshes.on_sparse_cores(lambda: call(20))()
+        call(20)
         with pytest.warns(sp.errors.SemaphoreLimitWarning, match="26"):
-            core_meshes.on_sparse_cores(lambda: call(26))()
+            call(26)
 
 
 def test_scratch_in_a_grid_spec_is_counted() -> None:
@@ -495,35 +463,32 @@ def test_scratch_in_a_grid_spec_is_counted() -> None:
         trace_call(pl.pallas_call(kernel, FLOATS, grid_spec=spec), "no mesh")
 
 
-def side_effects(value: bool) -> Any:
-    return pltpu.CompilerParams(has_side_effects=value)
-
-
 def test_semaphores_that_leave_a_kernel() -> None:
     """As for safepallas: XLA may drop the call, and no interpreter can hand them on."""
 
     def start(x: Any, o: Any, sem: Any, more: Any) -> None:
         pltpu.make_async_copy(x, o, sem).start()
 
-    def fn(**options: Any) -> Any:
-        spec = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+    def call(side_effects: bool, **options: Any) -> None:
         anywhere = pl.BlockSpec(memory_space=pl.ANY)
-        outputs = (FLOATS, DMA(()))
-        return pl.pallas_call(
+        semaphore = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
+        fn = pl.pallas_call(
             start,
-            outputs,
+            (FLOATS, DMA(())),
             in_specs=[anywhere],
-            out_specs=(anywhere, spec),
+            out_specs=(anywhere, semaphore),
             scratch_shapes=[DMA],
+            compiler_params=pltpu.CompilerParams(has_side_effects=side_effects),
             **options,
         )
+        trace_call(fn, "no mesh")
 
     with testing.guard_raw_pallas():
-        trace_call(fn(compiler_params=side_effects(True)), "no mesh")
+        call(True)
         with pytest.raises(sp.errors.MissingSideEffectsError, match="'sem'"):
-            trace_call(fn(compiler_params=side_effects(False)), "no mesh")
+            call(False)
         with pytest.raises(sp.errors.InterpretedOutputError):
-            trace_call(fn(compiler_params=side_effects(True), interpret=True), "no mesh")
+            call(True, interpret=True)
 
 
 def test_a_collective_id_of_several_bodies() -> None:
@@ -535,26 +500,24 @@ def test_a_collective_id_of_several_bodies() -> None:
     def still(x: Any, o: Any) -> None:
         pass
 
-    def with_barrier(x: Any, o: Any) -> None:
-        pl.semaphore_signal(pltpu.get_barrier_semaphore())
-
-    def fn(*bodies: Any, **params: Any) -> Any:
-        def call() -> Any:
-            options = pltpu.CompilerParams(**params)
-            meshes = [core_meshes.vector(), core_meshes.scalar()]
-            fn = pl.kernel(list(bodies), FLOATS, mesh=meshes, compiler_params=options)
-            return trace_call(fn, "no mesh")
-
-        return core_meshes.on_sparse_cores(call)
+    def call(*bodies: Any, **params: Any) -> None:
+        options = pltpu.CompilerParams(**params)
+        core_meshes.on_sparse_cores(
+            lambda: on_cores(
+                list(bodies),
+                [core_meshes.vector(), core_meshes.scalar()],
+                compiler_params=options,
+            )
+        )()
 
     with testing.guard_raw_pallas() as guard:
-        fn(with_barrier, without, collective_id=0)()
-        fn(without, with_barrier, collective_id=0)()
+        call(signal_barrier, without, collective_id=0)
+        call(without, signal_barrier, collective_id=0)
         assert guard.checked["kernel"] == 4
         with pytest.raises(sp.errors.UnusedCollectiveIdError):
-            fn(without, still, collective_id=0)()
+            call(without, still, collective_id=0)
         with pytest.raises(sp.errors.MissingCollectiveIdError):
-            fn(with_barrier, without)()
+            call(signal_barrier, without)
 
 
 def test_semaphores_of_other_cores() -> None:
@@ -568,9 +531,7 @@ def test_semaphores_of_other_cores() -> None:
 
     def call() -> None:
         meshes = [core_meshes.vector(), core_meshes.scalar()]
-        scratch = [REGULAR @ mesh for mesh in meshes]
-        fn = pl.kernel([vector, scalar], FLOATS, mesh=meshes, scratch_types=scratch)
-        trace_call(fn, "no mesh")
+        on_cores([vector, scalar], meshes, *(REGULAR @ mesh for mesh in meshes))
 
     with testing.guard_raw_pallas(), pytest.raises(sp.errors.ForeignSemaphoreError):
         core_meshes.on_sparse_cores(call)()

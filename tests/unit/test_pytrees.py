@@ -98,121 +98,72 @@ def test_in_containers_of_the_user(k: Kernel) -> None:
 # --- through JAX's control flow, as raw refs do --------------------------------------------------
 
 
-def use(sem: Any, *, ours: bool) -> None:
-    if ours:
-        sp.signal(sem)
+Use = Callable[[Any], Any]
+
+
+def used(use: Use, sem: Any) -> Any:
+    """The semaphore, after use."""
+    use(sem)
+    return sem
+
+
+def positive(k: Kernel) -> Any:
+    return k.x[0, 0] > 0
+
+
+def scoped(k: Kernel, sem: Any, use: Use) -> None:
+    if use is sp.signal:
+        sp.run_scoped(lambda s: s, sp.semaphore())
     else:
-        pl.semaphore_signal(sem, 1)
+        pl.run_scoped(lambda s: s, pltpu.SemaphoreType.REGULAR)
 
 
-def through_cond(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.lax.cond(
-        k.x[0, 0] > 0, lambda s: use(s, ours=ours), lambda s: (use(s, ours=ours), None)[1], sem
-    )
-
-
-def through_switch(k: Kernel, sem: Any, ours: bool) -> None:
-    branches = [lambda s: use(s, ours=ours), lambda s: None]
-    jax.lax.switch(k.traced(jnp.int32), branches, sem)
-
-
-def through_jit(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.jit(lambda s: use(s, ours=ours))(sem)
-
-
-def through_jit_in_a_tuple(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.jit(lambda pair: use(pair[1], ours=ours))((1, sem))
-
-
-def through_fori_carry(k: Kernel, sem: Any, ours: bool) -> None:
-    def step(i: Any, s: Any) -> Any:
-        use(s, ours=ours)
-        return s
-
-    jax.lax.fori_loop(0, 3, step, sem)
-
-
-def through_scan_carry(k: Kernel, sem: Any, ours: bool) -> None:
-    def step(s: Any, _: Any) -> Any:
-        use(s, ours=ours)
-        return s, None
-
-    jax.lax.scan(step, sem, None, length=3)
-
-
-def through_while_carry(k: Kernel, sem: Any, ours: bool) -> None:
-    def step(carry: Any) -> Any:
-        use(carry[1], ours=ours)
-        return carry[0] + 1, carry[1]
-
-    jax.lax.while_loop(lambda carry: carry[0] < 3, step, (jnp.int32(0), sem))
-
-
-def through_scan_xs(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.lax.scan(lambda c, s: (use(s, ours=ours), (c, None))[1], 0, sem)
-
-
-def returned_by_jit(k: Kernel, sem: Any, ours: bool) -> None:
-    use(jax.jit(lambda s: s)(sem), ours=ours)
-
-
-def returned_by_cond(k: Kernel, sem: Any, ours: bool) -> None:
-    use(jax.lax.cond(k.x[0, 0] > 0, lambda s: s, lambda s: s, sem), ours=ours)
-
-
-def returned_by_run_scoped(k: Kernel, sem: Any, ours: bool) -> None:
-    scope = sp.run_scoped if ours else pl.run_scoped
-    request = sp.semaphore() if ours else pltpu.SemaphoreType.REGULAR
-    scope(lambda s: s, request)
-
-
-def closed_over_by_cond(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.lax.cond(k.x[0, 0] > 0, lambda: use(sem, ours=ours), lambda: None)
-
-
-def closed_over_by_loop(k: Kernel, sem: Any, ours: bool) -> None:
-    jax.lax.fori_loop(0, 3, lambda i, c: (use(sem, ours=ours), c)[1], 0)
-
-
-def closed_over_by_when(k: Kernel, sem: Any, ours: bool) -> None:
-    pl.when(k.x[0, 0] > 0)(lambda: use(sem, ours=ours))
-
-
-def closed_over_by_pl_loop(k: Kernel, sem: Any, ours: bool) -> None:
-    pl.loop(0, 3)(lambda i: use(sem, ours=ours))
-
-
-def closed_over_by_scope(k: Kernel, sem: Any, ours: bool) -> None:
-    pl.run_scoped(lambda other: use(sem, ours=ours), pltpu.SemaphoreType.DMA)
-
-
-WAYS = {
-    way.__name__: way
-    for way in (
-        through_cond,
-        through_switch,
-        through_jit,
-        through_jit_in_a_tuple,
-        through_fori_carry,
-        through_scan_carry,
-        through_while_carry,
-        through_scan_xs,
-        returned_by_jit,
-        returned_by_cond,
-        returned_by_run_scoped,
-        closed_over_by_cond,
-        closed_over_by_loop,
-        closed_over_by_when,
-        closed_over_by_pl_loop,
-        closed_over_by_scope,
-    )
+WAYS: dict[str, Callable[[Kernel, Any, Use], Any]] = {
+    "through cond": lambda k, sem, use: jax.lax.cond(
+        positive(k), use, lambda s: (use(s), None)[1], sem
+    ),
+    "through switch": lambda k, sem, use: jax.lax.switch(
+        k.traced(jnp.int32), [use, lambda s: None, lambda s: use(s, 2)], sem
+    ),
+    "through jit": lambda k, sem, use: jax.jit(lambda s: use(s))(sem),
+    "through jit in a tuple": lambda k, sem, use: jax.jit(lambda pair: use(pair[1]))((1, sem)),
+    "through fori carry": lambda k, sem, use: jax.lax.fori_loop(
+        0, 3, lambda i, s: used(use, s), sem
+    ),
+    "through scan carry": lambda k, sem, use: jax.lax.scan(
+        lambda s, _: (used(use, s), None), sem, None, length=3
+    ),
+    "through while carry": lambda k, sem, use: jax.lax.while_loop(
+        lambda carry: carry[0] < 3,
+        lambda carry: (carry[0] + 1, used(use, carry[1])),
+        (jnp.int32(0), sem),
+    ),
+    "through scan xs": lambda k, sem, use: jax.lax.scan(
+        lambda c, s: (use(s), (c, None))[1], 0, sem
+    ),
+    "returned by jit": lambda k, sem, use: use(jax.jit(lambda s: s)(sem)),
+    "returned by cond": lambda k, sem, use: use(
+        jax.lax.cond(positive(k), lambda s: s, lambda s: s, sem)
+    ),
+    "returned by run_scoped": scoped,
+    "closed over by cond": lambda k, sem, use: jax.lax.cond(
+        positive(k), lambda: use(sem), lambda: None
+    ),
+    "closed over by loop": lambda k, sem, use: jax.lax.fori_loop(
+        0, 3, lambda i, c: (use(sem), c)[1], 0
+    ),
+    "closed over by when": lambda k, sem, use: pl.when(positive(k))(lambda: use(sem)),
+    "closed over by pl.loop": lambda k, sem, use: pl.loop(0, 3)(lambda i: use(sem)),
+    "closed over by scope": lambda k, sem, use: pl.run_scoped(
+        lambda other: use(sem), pltpu.SemaphoreType.DMA
+    ),
 }
 
 
-def outcome(way: Any, pick: Callable[[Kernel], Any], ours: bool) -> str:
+def outcome(way: str, pick: Callable[[Kernel], Any], use: Use) -> str:
     """The jaxpr, or the class of the error."""
     try:
-        return str(trace(lambda k: way(k, pick(k) if ours else pick(k).ref, ours)))
+        return str(trace(lambda k: WAYS[way](k, pick(k), use)))
     except sp.SemaphoreError:
         raise
     except Exception as error:
@@ -224,20 +175,23 @@ def outcome(way: Any, pick: Callable[[Kernel], Any], ours: bool) -> str:
     "pick", [lambda k: k.regular0, lambda k: k.regular1[1]], ids=["scalar", "element"]
 )
 def test_goes_where_raw_refs_go(way: str, pick: Callable[[Kernel], Any]) -> None:
-    assert outcome(WAYS[way], pick, ours=True) == outcome(WAYS[way], pick, ours=False)
+    raw = outcome(way, lambda k: pick(k).ref, pl.semaphore_signal)
+    assert outcome(way, pick, sp.signal) == raw
 
 
-@pytest.mark.parametrize("way", ["through_cond", "through_jit", "closed_over_by_loop"])
+@pytest.mark.parametrize("way", ["through cond", "through jit", "closed over by loop"])
 def test_ways_that_raw_refs_can_go(way: str) -> None:
     """So that the test above does not compare errors alone."""
-    jaxpr = trace(lambda k: WAYS[way](k, k.regular0, True))
+    jaxpr = trace(lambda k: WAYS[way](k, k.regular0, sp.signal))
     assert list(equations(jaxpr, "semaphore_signal"))
 
 
-def test_wrong_kind_behind_control_flow() -> None:
-    for way in ("through_cond", "through_jit", "closed_over_by_loop", "closed_over_by_when"):
-        with pytest.raises(sp.errors.WrongKindError, match="'dma0'"):
-            trace(lambda k, way=WAYS[way]: way(k, k.dma0, True))
+@pytest.mark.parametrize(
+    "way", ["through cond", "through jit", "closed over by loop", "closed over by when"]
+)
+def test_wrong_kind_behind_control_flow(way: str) -> None:
+    with pytest.raises(sp.errors.WrongKindError, match="'dma0'"):
+        trace(lambda k: WAYS[way](k, k.dma0, sp.signal))
 
 
 def test_helper_under_jit_is_checked_for_every_kind() -> None:

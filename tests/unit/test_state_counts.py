@@ -59,49 +59,43 @@ class Runs:
         jax.make_jaxpr(call)(shape)
 
 
-def again(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def again(runs: Runs, kernel: Any) -> None:
     for _ in range(3):
         runs.trace(kernel)
 
 
-def the_same_call_again(runs: Runs) -> None:
-    call = runs.lib.pallas_call(runs.new_kernel(), X, scratch_shapes=(runs.lib.dma(),))
+def the_same_call_again(runs: Runs, kernel: Any) -> None:
+    call = runs.lib.pallas_call(kernel, X, scratch_shapes=(runs.lib.dma(),))
     for _ in range(2):
         jax.make_jaxpr(call)(X)
         jax.make_jaxpr(jax.jit(call))(X)
         jax.eval_shape(call, X)
 
 
-def other_kinds_and_back(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def other_kinds_and_back(runs: Runs, kernel: Any) -> None:
     for request in runs.lib.dma, runs.lib.regular, runs.lib.dma, runs.lib.regular:
         runs.trace(kernel, request())
 
 
-def other_shapes_and_back(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def other_shapes_and_back(runs: Runs, kernel: Any) -> None:
     for size in 1, 2, 1, 2:
         runs.trace(kernel, runs.lib.dma(size))
     for shape in X, WIDE, X:
         runs.trace(kernel, shape=shape)
 
 
-def nested_requests(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def nested_requests(runs: Runs, kernel: Any) -> None:
     for _ in range(2):
         runs.trace(kernel, (runs.lib.dma(), {"a": runs.lib.regular()}))
 
 
-def requests_by_name(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def requests_by_name(runs: Runs, kernel: Any) -> None:
     for _ in range(2):
         call = runs.lib.pallas_call(kernel, X, scratch_shapes={"sem": runs.lib.dma()})
         jax.make_jaxpr(call)(X)
 
 
-def other_options_and_back(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def other_options_and_back(runs: Runs, kernel: Any) -> None:
     for name in "a", "b", "a":
         runs.trace(kernel, name=name)
     for grid in (), (2,), (), (2,):
@@ -112,17 +106,14 @@ def other_options_and_back(runs: Runs) -> None:
         runs.trace(kernel, interpret=interpret)
 
 
-def with_64_bit_types_and_back(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def with_64_bit_types_and_back(runs: Runs, kernel: Any) -> None:
     runs.trace(kernel)
     with jax.enable_x64(True):
         runs.trace(kernel)
     runs.trace(kernel)
 
 
-def after_a_failure(runs: Runs) -> None:
-    count = runs.new_kernel()
-
+def after_a_failure(runs: Runs, count: Any) -> None:
     def kernel(*refs: Any) -> None:
         count()
         if runs.count == 1:
@@ -134,52 +125,49 @@ def after_a_failure(runs: Runs) -> None:
     runs.trace(kernel)
 
 
-def after_clearing_the_caches(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def after_clearing_the_caches(runs: Runs, kernel: Any) -> None:
     runs.trace(kernel)
     jax.clear_caches()
     runs.trace(kernel)
 
 
-def one_partial_again(runs: Runs) -> None:
-    kernel = functools.partial(runs.new_kernel(), option=1)
+def one_partial_again(runs: Runs, kernel: Any) -> None:
+    partial = functools.partial(kernel, option=1)
     for _ in range(3):
-        runs.trace(kernel)
+        runs.trace(partial)
 
 
-def a_new_partial_each_time(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def a_new_partial_each_time(runs: Runs, kernel: Any) -> None:
     for _ in range(3):
         runs.trace(functools.partial(kernel, option=1))
 
 
-def one_callable_object_again(runs: Runs) -> None:
-    count = runs.new_kernel()
+class Counting:
+    """A kernel as an object and as a method, which each look-up makes anew, for JAX as for us."""
 
-    class Kernel:
-        def __call__(self, *refs: Any) -> None:
-            count()
+    def __init__(self, count: Any) -> None:
+        self.count = count
 
-    kernel = Kernel()
+    def __call__(self, *refs: Any) -> None:
+        self.count()
+
+    def method(self, *refs: Any) -> None:
+        self.count()
+
+
+def one_callable_object_again(runs: Runs, count: Any) -> None:
+    kernel = Counting(count)
     for _ in range(3):
         runs.trace(kernel)
 
 
-def a_method_again(runs: Runs) -> None:
-    """Each look-up makes another method object, for JAX as for us."""
-    count = runs.new_kernel()
-
-    class Kernel:
-        def method(self, *refs: Any) -> None:
-            count()
-
-    kernel = Kernel()
+def a_method_again(runs: Runs, count: Any) -> None:
+    kernel = Counting(count)
     for _ in range(3):
         runs.trace(kernel.method)
 
 
-def wrapped_kernels_and_what_they_wrap(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def wrapped_kernels_and_what_they_wrap(runs: Runs, kernel: Any) -> None:
     runs.trace(kernel)
 
     @functools.wraps(kernel)
@@ -195,9 +183,8 @@ def wrapped_kernels_and_what_they_wrap(runs: Runs) -> None:
             runs.trace(each)
 
 
-def a_jitted_helper_in_several_kernels(runs: Runs) -> None:
+def a_jitted_helper_in_several_kernels(runs: Runs, count: Any) -> None:
     """The helper counts: neither a handle's scope nor its name makes JAX trace it anew."""
-    count = runs.new_kernel()
 
     @jax.jit
     def helper(group: Any, sems: Any) -> Any:
@@ -215,9 +202,7 @@ def a_jitted_helper_in_several_kernels(runs: Runs) -> None:
     assert runs.count == 1
 
 
-def scopes(runs: Runs) -> None:
-    body = runs.new_kernel()
-
+def scopes(runs: Runs, body: Any) -> None:
     def kernel(*refs: Any) -> None:
         runs.lib.run_scoped(body, runs.lib.dma())
         runs.lib.run_scoped(body, runs.lib.dma())
@@ -249,7 +234,7 @@ SEQUENCES = [
 
 def counted(sequence: Any, lib: Any) -> int:
     runs = Runs(lib)
-    sequence(runs)
+    sequence(runs, runs.new_kernel())
     return runs.count
 
 
@@ -263,15 +248,12 @@ def test_jax_keeps_traces_or_not() -> None:
     assert counted(again, RAW) == (1 if KEEPS_TRACES else 3)
 
 
-def written_elsewhere(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def written_elsewhere(runs: Runs, kernel: Any) -> None:
     runs.trace(kernel, runs.lib.dma())
     runs.trace(kernel, runs.lib.dma())
 
 
-def other_collective_ids(runs: Runs) -> None:
-    count = runs.new_kernel()
-
+def other_collective_ids(runs: Runs, count: Any) -> None:
     def kernel(*refs: Any) -> None:
         count()
         runs.lib.signal(runs.lib.barrier())
@@ -280,8 +262,7 @@ def other_collective_ids(runs: Runs) -> None:
         runs.trace(kernel, compiler_params=pltpu.CompilerParams(collective_id=number))
 
 
-def other_interpreters(runs: Runs) -> None:
-    kernel = runs.new_kernel()
+def other_interpreters(runs: Runs, kernel: Any) -> None:
     for interpret in True, pltpu.InterpretParams(), True:
         runs.trace(kernel, interpret=interpret)
 
