@@ -15,6 +15,8 @@ from jax.experimental.pallas import tpu as pltpu
 import safepallas as sp
 from safepallas.testing import assert_lowers_like
 
+from .alike import assert_same
+
 X = OUT = jax.ShapeDtypeStruct((32, 128), jnp.float32)
 DMA = pltpu.SemaphoreType.DMA
 REGULAR = pltpu.SemaphoreType.REGULAR
@@ -30,29 +32,22 @@ def hbm(of: Any, kernel: Any, **options: Any) -> Any:
 
 
 def test_a_body_around_handles() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, row: sp.Ref, sem: sp.DmaSemaphore, n: sp.Semaphore) -> None:
-        def body(x_block: sp.Ref, o_block: sp.Ref) -> None:
-            sp.async_copy(x_block, row, sem).wait()
-            sp.signal(n)
-            o_block[...] = row[...] + 1.0
+    def build(m: Any) -> Any:
+        def kernel(
+            x: sp.Ref, o: sp.Ref, row: sp.Ref, sem: sp.DmaSemaphore, n: sp.Semaphore
+        ) -> None:
+            def body(x_block: sp.Ref, o_block: sp.Ref) -> None:
+                m.async_copy(x_block, row, sem).wait()
+                m.signal(n)
+                o_block[...] = row[...] + 1.0
 
-        pltpu.emit_pipeline(body, **PIPELINE)(x, o)
-        sp.wait(n, 4)
+            pltpu.emit_pipeline(body, **PIPELINE)(x, o)
+            m.wait(n, 4)
 
-    specs = (sp.vmem((8, 128), jnp.float32), sp.dma_semaphore(), sp.semaphore())
-    ours = hbm(sp, kernel, scratch_shapes=specs)
+        specs = (m.vmem((8, 128), jnp.float32), m.dma_semaphore(), m.semaphore())
+        return hbm(m, kernel, scratch_shapes=specs)
 
-    def kernel(x, o, row, sem, n):
-        def body(x_block, o_block):
-            pltpu.async_copy(x_block, row, sem).wait()
-            pl.semaphore_signal(n)
-            o_block[...] = row[...] + 1.0
-
-        pltpu.emit_pipeline(body, **PIPELINE)(x, o)
-        pl.semaphore_wait(n, 4)
-
-    requests = (pltpu.VMEM((8, 128), jnp.float32), DMA, REGULAR)
-    assert_lowers_like(ours, hbm(pl, kernel, scratch_shapes=requests), X)
+    assert_same(build, X)
 
 
 def test_a_kernel_as_the_body() -> None:

@@ -141,7 +141,7 @@ def all_at_once() -> None:
     jax.eval_shape(call, LIKE)
 
 
-def main() -> None:
+def check_core_kernels() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     mesh = tensor_cores(1)
     scratch = (sp.dma_semaphore(), sp.semaphore())
