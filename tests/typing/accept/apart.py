@@ -88,12 +88,12 @@ class Flight(sp.Scratch):
     sem = sp.dma_semaphore()
 
 
-def async_calls_start(scale: int, x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
+def begins(scale: int, x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
     assert scale == 2
     sp.async_copy(x, o, flight.sem)
 
 
-def async_calls_done(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
+def ends(x: sp.Ref, o: sp.Ref, flight: Flight) -> None:
     del x
     sp.wait_bytes(flight.sem, o)
 
@@ -116,8 +116,8 @@ def finish(prefetch: Prefetch, after: jax.Array) -> jax.Array:
 def compute(x: jax.Array) -> jax.Array:
     call = sp.pallas_call_async(
         Flight,
-        functools.partial(async_calls_start, 2),
-        async_calls_done,
+        functools.partial(begins, 2),
+        ends,
         shaped(x),
         compiler_params=pltpu.CompilerParams(vmem_limit_bytes=1 << 20),
         interpret=SIMULATED,

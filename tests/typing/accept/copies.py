@@ -114,7 +114,7 @@ def check_wait_elsewhere() -> None:
 
 
 # Copies that count on regular semaphores, waited for by their number.
-class CountedCopiesBuffers(sp.Scratch):
+class Counts(sp.Scratch):
     arrived = sp.semaphore()
     left = sp.semaphore(2)
     rows = sp.vmem((4, 128), jnp.float32)
@@ -125,7 +125,7 @@ def gather(table: sp.Ref, rows: sp.Ref, done: sp.Semaphore, count: int) -> None:
         sp.async_copy_counted(table.at[2 * i], rows.at[i], done)
 
 
-def counted_copies(x: sp.Ref, o: sp.Ref, s: CountedCopiesBuffers) -> None:
+def counted_copies(x: sp.Ref, o: sp.Ref, s: Counts) -> None:
     gather(x, s.rows, s.arrived, 4)
     sp.wait(s.arrived, 4)
     sp.async_copy_counted(s.rows, o, sem=s.left[0])
@@ -143,7 +143,7 @@ def swap(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: sp.Semaphore) -> None:
 def check_counted_copies() -> None:
     x = jnp.arange(8 * 128, dtype=jnp.float32).reshape(8, 128)
     out = jax.ShapeDtypeStruct((4, 128), jnp.float32)
-    call = sp.pallas_call(counted_copies, out, scratch_shapes=CountedCopiesBuffers, interpret=True)
+    call = sp.pallas_call(counted_copies, out, scratch_shapes=Counts, interpret=True)
     np.testing.assert_array_equal(call(x), x[::2])
 
     semaphores = (sp.semaphore(), sp.semaphore())

@@ -74,7 +74,7 @@ def check_device_ids() -> None:
 DEVICES, ROWS, COLS = 2, 8, 128
 
 
-class RingShiftSems(sp.Scratch):
+class Ends(sp.Scratch):
     send = sp.dma_semaphore()
     recv = sp.dma_semaphore()
 
@@ -86,7 +86,7 @@ def neighbour_barrier(left: jax.Array, right: jax.Array) -> None:
     sp.wait(barrier, 2)
 
 
-def ring_shift(x: sp.Ref, o: sp.Ref, s: RingShiftSems) -> None:
+def ring_shift(x: sp.Ref, o: sp.Ref, s: Ends) -> None:
     size = jax.lax.axis_size("x")
     me = jax.lax.axis_index("x")
     right = jax.lax.rem(me + 1, size)
@@ -106,7 +106,7 @@ def check_ring_shift() -> None:
         jax.ShapeDtypeStruct((ROWS, COLS), jnp.float32),
         in_specs=[hbm],
         out_specs=hbm,
-        scratch_shapes=RingShiftSems,
+        scratch_shapes=Ends,
         compiler_params=pltpu.CompilerParams(collective_id=0),
         interpret=SIMULATED,
     )

@@ -201,7 +201,7 @@ def request(per_row: bool) -> sp.Spec[sp.DmaSemaphore | Many]:
     return sp.dma_semaphore(ROWS) if per_row else sp.dma_semaphore()
 
 
-def rank_by_flag_copy_rows(x: sp.Ref, o: sp.Ref, sems: sp.DmaSemaphore | Many) -> None:
+def copy_each_row(x: sp.Ref, o: sp.Ref, sems: sp.DmaSemaphore | Many) -> None:
     def copy(row: int) -> sp.LocalCopy:
         sem = sems if isinstance(sems, sp.DmaSemaphore) else sems.at[row]
         return sp.make_async_copy(x.at[row], o.at[row], sem)
@@ -214,9 +214,7 @@ def rank_by_flag_copy_rows(x: sp.Ref, o: sp.Ref, sems: sp.DmaSemaphore | Many) -
 
 def by_tuple(x: jax.Array, per_row: bool) -> jax.Array:
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    call = sp.pallas_call(
-        rank_by_flag_copy_rows, like, scratch_shapes=(request(per_row),), interpret=True
-    )
+    call = sp.pallas_call(copy_each_row, like, scratch_shapes=(request(per_row),), interpret=True)
     result: jax.Array = call(x)
     return result
 
@@ -226,7 +224,7 @@ def by_class(x: jax.Array, per_row: bool) -> jax.Array:
         rows = request(per_row)
 
     def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        rank_by_flag_copy_rows(x, o, s.rows)
+        copy_each_row(x, o, s.rows)
 
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     result: jax.Array = sp.pallas_call(kernel, like, scratch_shapes=Sems, interpret=True)(x)
@@ -236,7 +234,7 @@ def by_class(x: jax.Array, per_row: bool) -> jax.Array:
 def by_scope(x: jax.Array, per_row: bool) -> jax.Array:
     def kernel(x: sp.Ref, o: sp.Ref) -> None:
         def body(sems: sp.DmaSemaphore | Many) -> None:
-            rank_by_flag_copy_rows(x, o, sems)
+            copy_each_row(x, o, sems)
 
         sp.run_scoped(body, request(per_row))
 

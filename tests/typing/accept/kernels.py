@@ -16,17 +16,22 @@ import safepallas as sp
 DmaSemaphores = sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]
 Semaphores = sp.SemaphoreArray[sp.Semaphore, tuple[int]]
 SIMULATED = pltpu.InterpretParams()
+X = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
+LIKE = jax.ShapeDtypeStruct(X.shape, X.dtype)
+ACC = sp.vmem((8, 128), jnp.float32)
+ONE = (sp.dma_semaphore(),)
+equal = np.testing.assert_array_equal
 
 
-def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+class Sem(sp.Scratch):
+    sem = sp.dma_semaphore()
 
 
 # Kernels with options: functools.partial over keyword-only parameters, with and without defaults.
 #
 # The options may stand before the refs, too, bound by position.
 class Buffers(sp.Scratch):
-    acc = sp.vmem((8, 128), jnp.float32)
+    acc = ACC
     sem = sp.dma_semaphore()
 
 
@@ -45,38 +50,28 @@ def rows_first(rows: int, x: sp.Ref, o: sp.Ref, s: Buffers, *, negate: bool = Fa
 
 
 def check_partial_kernels() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-
+    scratch = (ACC, sp.dma_semaphore())
     for scale in (1.0, 3.0):
-        call = sp.pallas_call(
-            functools.partial(scaled, scale=scale),
-            like,
-            scratch_shapes=(sp.vmem((8, 128), jnp.float32), sp.dma_semaphore()),
-            interpret=True,
-        )
-        np.testing.assert_array_equal(call(x), x * scale)
+        partial = functools.partial(scaled, scale=scale)
+        call = sp.pallas_call(partial, LIKE, scratch_shapes=scratch, interpret=True)
+        equal(call(X), X * scale)
 
-    shifted = sp.pallas_call(
-        functools.partial(scaled, scale=2.0, shift=1.0),
-        like,
-        scratch_shapes=(sp.vmem((8, 128), jnp.float32), sp.dma_semaphore()),
-        interpret=True,
-    )
-    np.testing.assert_array_equal(shifted(x), x * 2 + 1)
+    partial = functools.partial(scaled, scale=2.0, shift=1.0)
+    shifted = sp.pallas_call(partial, LIKE, scratch_shapes=scratch, interpret=True)
+    equal(shifted(X), X * 2 + 1)
 
     first = sp.pallas_call(
-        functools.partial(rows_first, 4, negate=True), like, scratch_shapes=Buffers, interpret=True
+        functools.partial(rows_first, 4, negate=True), LIKE, scratch_shapes=Buffers, interpret=True
     )
-    np.testing.assert_array_equal(first(x), -x.at[4:].set(0.0))
+    equal(first(X), -X.at[4:].set(0.0))
 
     # A default after the scratch, left alone.
     def halved(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, by: float = 0.5) -> None:
         sp.async_copy(x, o, sem).wait()
         o[...] *= by
 
-    at_half = sp.pallas_call(halved, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)
-    np.testing.assert_array_equal(at_half(x), x / 2)
+    at_half = sp.pallas_call(halved, LIKE, scratch_shapes=ONE, interpret=True)
+    equal(at_half(X), X / 2)
 
 
 # Kernels that are methods and callable objects.
@@ -98,55 +93,38 @@ class Scale:
 
 
 def check_methods() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     scale = Scale(3.0)
-    one = (sp.dma_semaphore(),)
-    bound = sp.pallas_call(scale.kernel, like, scratch_shapes=Buffers, interpret=True)
-    np.testing.assert_array_equal(bound(x), x * 3)
-    called = sp.pallas_call(scale, like, scratch_shapes=one, interpret=True)
-    np.testing.assert_array_equal(called(x), x * 3)
-    static = sp.pallas_call(Scale.copy, like, scratch_shapes=one, interpret=True)
-    np.testing.assert_array_equal(static(x), x)
+    bound = sp.pallas_call(scale.kernel, LIKE, scratch_shapes=Buffers, interpret=True)
+    equal(bound(X), X * 3)
+    called = sp.pallas_call(scale, LIKE, scratch_shapes=ONE, interpret=True)
+    equal(called(X), X * 3)
+    static = sp.pallas_call(Scale.copy, LIKE, scratch_shapes=ONE, interpret=True)
+    equal(static(X), X)
 
 
 # Lambdas as kernels, bodies and callbacks: their parameters take the types of the requests.
-class LambdasBuffers(sp.Scratch):
-    sem = sp.dma_semaphore()
-    acc = sp.vmem((8, 128), jnp.float32)
-
-
 def nothing(x: sp.Ref, o: sp.Ref) -> None:
     sp.run_scoped(lambda sem: sp.async_copy(x, o, sem).wait(), sp.dma_semaphore())
-    sp.run_scoped(lambda s: sp.async_copy(x, s.acc, s.sem).wait(), LambdasBuffers)
+    sp.run_scoped(lambda s: sp.async_copy(x, s.acc, s.sem).wait(), Buffers)
 
 
 def check_lambdas() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     positional = sp.pallas_call(
-        lambda x, o, sem: sp.async_copy(x, o, sem).wait(),
-        like,
-        scratch_shapes=(sp.dma_semaphore(),),
-        interpret=True,
+        lambda x, o, sem: sp.async_copy(x, o, sem).wait(), LIKE, scratch_shapes=ONE, interpret=True
     )
-    np.testing.assert_array_equal(positional(x), x)
+    equal(positional(X), X)
     named = sp.pallas_call(
         lambda x, o, s: sp.async_copy(x, o, s.sem).wait(),
-        like,
-        scratch_shapes=LambdasBuffers,
+        LIKE,
+        scratch_shapes=Buffers,
         interpret=True,
     )
-    np.testing.assert_array_equal(named(x), x)
-    scoped = sp.pallas_call(nothing, like, interpret=True)
-    np.testing.assert_array_equal(scoped(x), x)
+    equal(named(X), X)
+    scoped = sp.pallas_call(nothing, LIKE, interpret=True)
+    equal(scoped(X), X)
 
 
 # Kernels over any number of refs, and kernels that take everything in one ``*refs``.
-class StarRefsBuffers(sp.Scratch):
-    sem = sp.dma_semaphore()
-
-
 def everything(*refs: Any) -> None:
     *inputs, o, sem = refs
     for i, x in enumerate(inputs):
@@ -169,17 +147,9 @@ def check_star_refs() -> None:
     xs = [jnp.full((8, 128), float(i)) for i in range(3)]
     like = jax.ShapeDtypeStruct((3, 8, 128), jnp.float32)
     wanted = jnp.stack(xs)
-    one = (sp.dma_semaphore(),)
-    np.testing.assert_array_equal(
-        sp.pallas_call(everything, like, scratch_shapes=one, interpret=True)(*xs), wanted
-    )
-    np.testing.assert_array_equal(
-        sp.pallas_call(data_then_scratch, like, scratch_shapes=StarRefsBuffers, interpret=True)(
-            *xs
-        ),
-        wanted,
-    )
-    np.testing.assert_array_equal(sp.pallas_call(only_data, like, interpret=True)(*xs), wanted)
+    equal(sp.pallas_call(everything, like, scratch_shapes=ONE, interpret=True)(*xs), wanted)
+    equal(sp.pallas_call(data_then_scratch, like, scratch_shapes=Sem, interpret=True)(*xs), wanted)
+    equal(sp.pallas_call(only_data, like, interpret=True)(*xs), wanted)
 
 
 # More refs than most kernels have, and more requests than the checkers match with parameters.
@@ -188,14 +158,10 @@ SEVEN = (
     sp.dma_semaphore(2),
     sp.semaphore(),
     sp.semaphore(2),
-    sp.vmem((8, 128), jnp.float32),
-    sp.vmem((8, 128), jnp.float32),
+    ACC,
+    ACC,
     sp.smem((1,), jnp.int32),
 )
-
-
-class ManyRefsBuffers(sp.Scratch):
-    sem = sp.dma_semaphore()
 
 
 def last_of_nine(
@@ -224,7 +190,7 @@ def named(
     g: sp.Ref,
     x: sp.Ref,
     o: sp.Ref,
-    s: ManyRefsBuffers,
+    s: Sem,
 ) -> None:
     last_of_nine(a, b, c, d, e, f, g, x, o, s.sem)
 
@@ -262,30 +228,24 @@ def scoped(x: sp.Ref, o: sp.Ref) -> None:
 
 
 def check_many_refs() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    inputs = [x * i for i in range(7)] + [x]
+    inputs = [X * i for i in range(7)] + [X]
     calls = [
-        sp.pallas_call(last_of_nine, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True),
-        sp.pallas_call(named, like, scratch_shapes=ManyRefsBuffers, interpret=True),
+        sp.pallas_call(last_of_nine, LIKE, scratch_shapes=ONE, interpret=True),
+        sp.pallas_call(named, LIKE, scratch_shapes=Sem, interpret=True),
     ]
     for call in calls:
-        np.testing.assert_array_equal(call(*inputs), x)
-    matched = sp.pallas_call(seven, like, scratch_shapes=SEVEN, interpret=True)
-    np.testing.assert_array_equal(matched(x), x)
-    np.testing.assert_array_equal(sp.pallas_call(scoped, like, interpret=True)(x), x)
+        equal(call(*inputs), X)
+    matched = sp.pallas_call(seven, LIKE, scratch_shapes=SEVEN, interpret=True)
+    equal(matched(X), X)
+    equal(sp.pallas_call(scoped, LIKE, interpret=True)(X), X)
 
 
 # The arguments that pallas_call passes on, and what may stand around a call.
-class FormsOfCallsBuffers(sp.Scratch):
-    sem = sp.dma_semaphore()
-
-
-def kernel(x: sp.Ref, o: sp.Ref, s: FormsOfCallsBuffers) -> None:
+def kernel(x: sp.Ref, o: sp.Ref, s: Sem) -> None:
     sp.async_copy(x, o, s.sem).wait()
 
 
-def pair(x: sp.Ref, first: sp.Ref, second: sp.Ref, s: FormsOfCallsBuffers) -> None:
+def pair(x: sp.Ref, first: sp.Ref, second: sp.Ref, s: Sem) -> None:
     sp.async_copy(x, first, s.sem).wait()
     second[...] = first[...] + 1.0
 
@@ -294,11 +254,11 @@ def pair(x: sp.Ref, first: sp.Ref, second: sp.Ref, s: FormsOfCallsBuffers) -> No
 def copy(x: jax.Array, *, interpret: bool = False) -> jax.Array:
     call = sp.pallas_call(
         kernel,
-        shaped(x),
+        jax.ShapeDtypeStruct(x.shape, x.dtype),
         grid=(2,),
         in_specs=[pl.BlockSpec((4, 128), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((4, 128), lambda i: (i, 0)),
-        scratch_shapes=FormsOfCallsBuffers,
+        scratch_shapes=Sem,
         compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary",)),
         interpret=interpret,
         name="copy",
@@ -311,39 +271,29 @@ def copy(x: jax.Array, *, interpret: bool = False) -> jax.Array:
 
 
 def check_forms_of_calls() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    np.testing.assert_array_equal(copy(x, interpret=True), x)
-    for out_shape in ((like, like), [like, like]):
-        first, second = sp.pallas_call(
-            pair, out_shape, scratch_shapes=FormsOfCallsBuffers, interpret=True
-        )(x)
-        np.testing.assert_array_equal(first, x)
-        np.testing.assert_array_equal(second, x + 1)
+    equal(copy(X, interpret=True), X)
+    for out_shape in ((LIKE, LIKE), [LIKE, LIKE]):
+        first, second = sp.pallas_call(pair, out_shape, scratch_shapes=Sem, interpret=True)(X)
+        equal(first, X)
+        equal(second, X + 1)
     in_place = sp.pallas_call(
-        kernel,
-        like,
-        scratch_shapes=FormsOfCallsBuffers,
-        input_output_aliases={0: 0},
-        interpret=True,
+        kernel, LIKE, scratch_shapes=Sem, input_output_aliases={0: 0}, interpret=True
     )
-    np.testing.assert_array_equal(jax.jit(in_place)(x), x)
-    batched = jax.vmap(
-        sp.pallas_call(kernel, like, scratch_shapes=FormsOfCallsBuffers, interpret=True)
-    )
-    np.testing.assert_array_equal(batched(jnp.stack([x, -x])), jnp.stack([x, -x]))
+    equal(jax.jit(in_place)(X), X)
+    batched = jax.vmap(sp.pallas_call(kernel, LIKE, scratch_shapes=Sem, interpret=True))
+    equal(batched(jnp.stack([X, -X])), jnp.stack([X, -X]))
 
 
 # A grid with scalar prefetch: the scratch stands in scratch_shapes=, not in the grid_spec.
 PAGES, ROWS, COLS = 5, 8, 128
 
 
-class ScalarPrefetchBuffers(sp.Scratch):
+class Page(sp.Scratch):
     page = sp.vmem((ROWS, COLS), jnp.float32)
     arrived = sp.dma_semaphore()
 
 
-def with_class(table: sp.Ref, pages: sp.Ref, o: sp.Ref, s: ScalarPrefetchBuffers) -> None:
+def with_class(table: sp.Ref, pages: sp.Ref, o: sp.Ref, s: Page) -> None:
     sp.async_copy(pages.at[table[pl.program_id(0)]], s.page, s.arrived).wait()
     o[...] = s.page[...]
 
@@ -371,13 +321,9 @@ def check_scalar_prefetch() -> None:
     )
     wanted = pages[table].reshape(-1, COLS)
     by_class = sp.pallas_call(
-        with_class,
-        like,
-        grid_spec=grid_spec,
-        scratch_shapes=ScalarPrefetchBuffers,
-        interpret=SIMULATED,
+        with_class, like, grid_spec=grid_spec, scratch_shapes=Page, interpret=SIMULATED
     )
-    np.testing.assert_array_equal(by_class(table, pages), wanted)
+    equal(by_class(table, pages), wanted)
     by_tuple = sp.pallas_call(
         with_tuple,
         like,
@@ -385,13 +331,11 @@ def check_scalar_prefetch() -> None:
         scratch_shapes=(sp.vmem((ROWS, COLS), jnp.float32), sp.dma_semaphore()),
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(by_tuple(table, pages), wanted)
+    equal(by_tuple(table, pages), wanted)
 
 
 # Functions and decorators that build calls for any kernel and any Scratch.
 G = TypeVar("G", bound=sp.Scratch)
-X = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-LIKE = shaped(X)
 
 
 class Wide(Buffers):
@@ -411,7 +355,7 @@ def elementwise(
     return call
 
 
-def builders_scoped(body: Callable[[G], jax.Array], scratch: type[G]) -> jax.Array:
+def in_a_scope(body: Callable[[G], jax.Array], scratch: type[G]) -> jax.Array:
     return sp.run_scoped(body, scratch)
 
 
@@ -429,12 +373,10 @@ def in_scope(x: sp.Ref, o: sp.Ref) -> None:
         fetch(x, s.acc, s)
         return s.acc[...] + 1.0
 
-    o[...] = builders_scoped(body, Wide)
+    o[...] = in_a_scope(body, Wide)
 
 
-@functools.partial(
-    sp.pallas_call, out_shape=LIKE, scratch_shapes=(sp.dma_semaphore(),), interpret=True
-)
+@functools.partial(sp.pallas_call, out_shape=LIKE, scratch_shapes=ONE, interpret=True)
 def decorated(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
     sp.async_copy(x, o, sem).wait()
 
@@ -467,17 +409,11 @@ def matched(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, done: sp.Semaphore) -> N
 
 
 def check_builders() -> None:
-    np.testing.assert_array_equal(elementwise(double, Buffers)(X), X * 2)
-    np.testing.assert_array_equal(elementwise(double, Wide)(X), X * 2)
-    np.testing.assert_array_equal(sp.pallas_call(in_scope, LIKE, interpret=True)(X), X + 1)
-    np.testing.assert_array_equal(decorated(X), X)
-    kernels: dict[str, Callable[..., Any]] = {
-        "looped": sp.pallas_call(
-            looped, LIKE, scratch_shapes=(sp.dma_semaphore(2),), interpret=True
-        ),
-        "matched": sp.pallas_call(
-            matched, LIKE, scratch_shapes=(sp.dma_semaphore(), sp.semaphore()), interpret=True
-        ),
-    }
-    for call in kernels.values():
-        np.testing.assert_array_equal(call(X), X)
+    equal(elementwise(double, Buffers)(X), X * 2)
+    equal(elementwise(double, Wide)(X), X * 2)
+    equal(sp.pallas_call(in_scope, LIKE, interpret=True)(X), X + 1)
+    equal(decorated(X), X)
+    slots = (sp.dma_semaphore(2),)
+    equal(sp.pallas_call(looped, LIKE, scratch_shapes=slots, interpret=True)(X), X)
+    pair = (sp.dma_semaphore(), sp.semaphore())
+    equal(sp.pallas_call(matched, LIKE, scratch_shapes=pair, interpret=True)(X), X)
