@@ -40,7 +40,7 @@ def accepted() -> ModuleType:
 def test_no_interpreter_lets_a_semaphore_out(
     interpret: Any, error: type[Exception], message: str, accepted: ModuleType
 ) -> None:
-    """Measured with jax 0.10.2 and 0.12.0.1. Once this fails, let check_between_kernels() run `apart` itself."""
+    """Measured with jax 0.10.2 and 0.12.0.1. Once this fails, let the check run `apart` itself."""
     semaphores = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
 
     def start(x: Any, o: Any, sem: Any) -> None:

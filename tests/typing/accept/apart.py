@@ -11,6 +11,9 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
+X = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
+LIKE = jax.ShapeDtypeStruct(X.shape, X.dtype)
 SIMULATED = pltpu.InterpretParams()
 
 
@@ -77,10 +80,9 @@ def in_sequence(x: jax.Array) -> jax.Array:
 
 
 def check_between_kernels() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    np.testing.assert_array_equal(in_sequence(x), 3 * x)
-    out = jax.eval_shape(apart, x)
-    assert (out.shape, out.dtype) == (x.shape, x.dtype)
+    equal(in_sequence(X), 3 * X)
+    out = jax.eval_shape(apart, X)
+    assert (out.shape, out.dtype) == (X.shape, X.dtype)
 
 
 # A kernel's start and done, whose in-flight state goes through helpers and a dataclass.
@@ -128,5 +130,4 @@ def compute(x: jax.Array) -> jax.Array:
 
 
 def check_async_calls() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    np.testing.assert_array_equal(jax.jit(compute)(x), 3 * x)
+    equal(jax.jit(compute)(X), 3 * X)

@@ -7,6 +7,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 DmaSemaphores = sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]
 SIMULATED = pltpu.InterpretParams()
 
@@ -57,7 +58,7 @@ def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
 def check_array_ranks() -> None:
     x = jnp.arange(4 * 4 * 128, dtype=jnp.float32).reshape(4, 4, 128)
     call = sp.pallas_call(kernel, shaped(x), scratch_shapes=Sems, interpret=SIMULATED)
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)
 
 
 # Iterating over arrays of semaphores: elements of rank 1, rows of higher ranks.
@@ -98,7 +99,7 @@ def check_iteration() -> None:
         scratch_shapes=(sp.dma_semaphore(3), sp.semaphore(1, 2)),
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)
 
 
 # Reading counts, printing handles, asking which is which: what debugging looks like.
@@ -133,4 +134,4 @@ def check_debugging() -> None:
         scratch_shapes=(sp.semaphore(), sp.dma_semaphore(2)),
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), [8, 1])
+    equal(call(x), [8, 1])

@@ -11,6 +11,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 DmaSemaphores = sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]
 Semaphores = sp.SemaphoreArray[sp.Semaphore, tuple[int]]
 SIMULATED = pltpu.InterpretParams()
@@ -77,8 +78,8 @@ def check_containers() -> None:
         interpret=SIMULATED,
     )
     q_out, k_out = call(q, k)
-    np.testing.assert_array_equal(q_out, q)
-    np.testing.assert_array_equal(k_out, k)
+    equal(q_out, q)
+    equal(k_out, k)
 
 
 # Groups of handles as the carry of loops and the operands of branches.
@@ -185,7 +186,7 @@ def check_carried_groups() -> None:
         scratch_shapes=(sp.dma_semaphore(2), sp.dma_semaphore(), sp.semaphore(), sp.semaphore()),
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)
 
 
 # Handles that may be absent: optional parameters, fields and results.
@@ -230,14 +231,14 @@ def check_optional_handles() -> None:
             scratch_shapes=(sp.dma_semaphore(), sp.semaphore()),
             interpret=SIMULATED,
         )
-        np.testing.assert_array_equal(call(x), x)
+        equal(call(x), x)
 
     # Without the partial: an optional parameter takes what the allocator yields.
     def plain(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore | None) -> None:
         Transfer(x, o, sem).run()
 
     call = sp.pallas_call(plain, shaped(x), scratch_shapes=(sp.dma_semaphore(),), interpret=True)
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)
 
 
 # Tuples of scalar semaphores: one parameter for all of them, indexed and zipped in Python.
@@ -288,7 +289,7 @@ def check_semaphore_tuples() -> None:
         scratch_shapes=((sp.dma_semaphore(),) * SLOTS, (sp.semaphore(), sp.semaphore())),
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)
 
 
 # Handles as operands of JAX's control flow: they are pytrees, as refs are.
@@ -342,4 +343,4 @@ def check_control_flow() -> None:
         scratch_shapes=(sp.dma_semaphore(2), sp.semaphore()),
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(x), x)

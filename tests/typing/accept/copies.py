@@ -9,11 +9,8 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 SIMULATED = pltpu.InterpretParams()
-
-
-def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
 # One DMA semaphore for several copies at once, local and remote alike: it counts bytes.
@@ -39,13 +36,10 @@ def kernel(x: sp.Ref, mine: sp.Ref, theirs: sp.Ref, s: Sems) -> None:
 
 
 def check_shared_semaphore() -> None:
-    hbm = pl.BlockSpec(memory_space=pl.ANY)
     like = jax.ShapeDtypeStruct((ROWS, 128), jnp.float32)
     call = sp.pallas_call(
         kernel,
         (like, like),
-        in_specs=[hbm],
-        out_specs=(hbm, hbm),
         scratch_shapes=Sems,
         compiler_params=pltpu.CompilerParams(collective_id=0),
         interpret=SIMULATED,
@@ -54,19 +48,19 @@ def check_shared_semaphore() -> None:
     x = jnp.arange(DEVICES * ROWS * 128, dtype=jnp.float32).reshape(-1, 128)
     fn = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     mine, theirs = jax.jit(fn)(x)
-    np.testing.assert_array_equal(mine, x)
-    np.testing.assert_array_equal(theirs, jnp.roll(x, ROWS, axis=0))
+    equal(mine, x)
+    equal(theirs, jnp.roll(x, ROWS, axis=0))
 
 
 # Copies that are waited for without the object that started them.
-STEPS, WAIT_ELSEWHERE_ROWS, COLS = 3, 8, 128
+STEPS, LINES, COLS = 3, 8, 128
 
 
 class Buffers(sp.Scratch):
-    window = sp.vmem((2, WAIT_ELSEWHERE_ROWS, COLS), jnp.float32)
+    window = sp.vmem((2, LINES, COLS), jnp.float32)
     arrived = sp.dma_semaphore(2)
     bulk = sp.dma_semaphore()
-    all_of_it = sp.vmem((STEPS, WAIT_ELSEWHERE_ROWS, COLS), jnp.float32)
+    all_of_it = sp.vmem((STEPS, LINES, COLS), jnp.float32)
 
 
 def wait_elsewhere(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
@@ -94,23 +88,21 @@ def wait_elsewhere(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
 
 
 def check_wait_elsewhere() -> None:
-    x = jnp.arange(STEPS * WAIT_ELSEWHERE_ROWS * COLS, dtype=jnp.float32).reshape(
-        STEPS, WAIT_ELSEWHERE_ROWS, COLS
-    )
+    x = jnp.arange(STEPS * LINES * COLS, dtype=jnp.float32).reshape(STEPS, LINES, COLS)
 
     def window(i: jax.Array) -> tuple[jax.Array, int, int]:
         return i, 0, 0
 
     call = sp.pallas_call(
         wait_elsewhere,
-        shaped(x),
+        jax.ShapeDtypeStruct(x.shape, x.dtype),
         grid=(STEPS,),
         in_specs=[pl.BlockSpec(memory_space=pl.ANY)],
-        out_specs=pl.BlockSpec((None, WAIT_ELSEWHERE_ROWS, COLS), window),
+        out_specs=pl.BlockSpec((None, LINES, COLS), window),
         scratch_shapes=Buffers,
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(call(x), x + x[0])
+    equal(call(x), x + x[0])
 
 
 # Copies that count on regular semaphores, waited for by their number.
@@ -144,11 +136,11 @@ def check_counted_copies() -> None:
     x = jnp.arange(8 * 128, dtype=jnp.float32).reshape(8, 128)
     out = jax.ShapeDtypeStruct((4, 128), jnp.float32)
     call = sp.pallas_call(counted_copies, out, scratch_shapes=Counts, interpret=True)
-    np.testing.assert_array_equal(call(x), x[::2])
+    equal(call(x), x[::2])
 
     semaphores = (sp.semaphore(), sp.semaphore())
     swapping = sp.pallas_call(swap, out, scratch_shapes=semaphores, interpret=True)
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
     spec = jax.sharding.PartitionSpec("x")
     fn = jax.shard_map(swapping, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    np.testing.assert_array_equal(jax.jit(fn)(x), jnp.roll(x, 4, axis=0))
+    equal(jax.jit(fn)(x), jnp.roll(x, 4, axis=0))

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 SIMULATED = pltpu.InterpretParams()
 
 
@@ -57,7 +57,7 @@ def check_device_ids() -> None:
     mesh = jax.sharding.Mesh(devices.reshape(2, 1), ("x", "y"))
     spec = P(("x", "y"))
     fn = jax.shard_map(both, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    np.testing.assert_array_equal(jax.jit(fn)(x), swapped)
+    equal(jax.jit(fn)(x), swapped)
 
     one = sp.pallas_call(
         on_one_axis,
@@ -67,7 +67,7 @@ def check_device_ids() -> None:
     )
     line = jax.sharding.Mesh(devices, ("x",))
     fn = jax.shard_map(one, mesh=line, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-    np.testing.assert_array_equal(jax.jit(fn)(x), swapped)
+    equal(jax.jit(fn)(x), swapped)
 
 
 # Send every device's block to its right neighbour, behind a barrier, under shard_map.
@@ -100,12 +100,9 @@ def ring_shift(x: sp.Ref, o: sp.Ref, s: Ends) -> None:
 
 def check_ring_shift() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("x",))
-    hbm = pl.BlockSpec(memory_space=pl.ANY)
     call = sp.pallas_call(
         ring_shift,
         jax.ShapeDtypeStruct((ROWS, COLS), jnp.float32),
-        in_specs=[hbm],
-        out_specs=hbm,
         scratch_shapes=Ends,
         compiler_params=pltpu.CompilerParams(collective_id=0),
         interpret=SIMULATED,
@@ -114,7 +111,7 @@ def check_ring_shift() -> None:
     shifted = jax.jit(
         jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     )(x)
-    np.testing.assert_array_equal(shifted, jnp.roll(x, ROWS, axis=0))
+    equal(shifted, jnp.roll(x, ROWS, axis=0))
 
 
 # Barriers between devices, and between the cores of one: by one name, by several.
@@ -154,4 +151,4 @@ def check_barriers() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]).reshape(2, 1), ("x", "y"))
     fn = jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     x = jnp.arange(2 * 8 * 128, dtype=jnp.float32).reshape(16, 128)
-    np.testing.assert_array_equal(jax.jit(fn)(x), jnp.roll(x, 8, axis=0))
+    equal(jax.jit(fn)(x), jnp.roll(x, 8, axis=0))

@@ -10,12 +10,11 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
+X = jnp.arange(512, dtype=jnp.float32).reshape(4, 128)
+LIKE = jax.ShapeDtypeStruct(X.shape, X.dtype)
 Semaphores = sp.SemaphoreArray[sp.Semaphore, tuple[int]]
 SIMULATED = pltpu.InterpretParams()
-
-
-def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
 # Helper functions that take handles, arrays and copies, and give them back.
@@ -64,14 +63,10 @@ def kernel(
 
 
 def check_helpers() -> None:
-    x = jnp.arange(ROWS * 128, dtype=jnp.int32).reshape(ROWS, 128)
     call = sp.pallas_call(
-        kernel,
-        shaped(x),
-        scratch_shapes=(sp.dma_semaphore(ROWS), sp.semaphore(2)),
-        interpret=SIMULATED,
+        kernel, LIKE, scratch_shapes=(sp.dma_semaphore(ROWS), sp.semaphore(2)), interpret=SIMULATED
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(X), X)
 
 
 # Helpers that keep the kind of what they are given: type variables over handles.
@@ -134,14 +129,13 @@ def generic_helpers(
 
 
 def check_generic_helpers() -> None:
-    x = jnp.arange(4 * 128, dtype=jnp.float32).reshape(4, 128)
     call = sp.pallas_call(
         generic_helpers,
-        shaped(x),
+        LIKE,
         scratch_shapes=(sp.dma_semaphore(2), sp.semaphore(1, 2)),
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(X), X)
 
 
 # One helper for a semaphore of its own and for one per slot.
@@ -183,14 +177,13 @@ def scalar_or_array(
 
 
 def check_scalar_or_array() -> None:
-    x = jnp.arange(512, dtype=jnp.float32).reshape(4, 128)
     call = sp.pallas_call(
         scalar_or_array,
-        shaped(x),
+        LIKE,
         scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(2), sp.semaphore()),
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(X), X)
 
 
 # A flag that decides how many semaphores there are: one for all rows, or one for each.
@@ -244,7 +237,6 @@ def by_scope(x: jax.Array, per_row: bool) -> jax.Array:
 
 
 def check_rank_by_flag() -> None:
-    x = jnp.arange(ROWS * 128, dtype=jnp.float32).reshape(ROWS, 128)
     for per_row in (False, True):
         for copy in (by_tuple, by_class, by_scope):
-            np.testing.assert_array_equal(copy(x, per_row), x)
+            equal(copy(X, per_row), X)

@@ -10,11 +10,8 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 SIMULATED = pltpu.InterpretParams()
-
-
-def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
 # In from raw Pallas and out again: adopt() and .ref.
@@ -48,8 +45,13 @@ def kernel(x: sp.Ref, o: sp.Ref, count: sp.Semaphore) -> None:
 
 def check_adopt_raw() -> None:
     x = jnp.arange(ROWS * 128, dtype=jnp.float32).reshape(ROWS, 128)
-    call = sp.pallas_call(kernel, shaped(x), scratch_shapes=(sp.semaphore(),), interpret=SIMULATED)
-    np.testing.assert_array_equal(call(x), x)
+    call = sp.pallas_call(
+        kernel,
+        jax.ShapeDtypeStruct(x.shape, x.dtype),
+        scratch_shapes=(sp.semaphore(),),
+        interpret=SIMULATED,
+    )
+    equal(call(x), x)
 
 
 # Data refs still go to Pallas and JAX as they are: pl.ds, pl.load, jnp, core arithmetic.

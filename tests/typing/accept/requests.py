@@ -10,6 +10,9 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
+X = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
+LIKE = jax.ShapeDtypeStruct(X.shape, X.dtype)
 SIMULATED = pltpu.InterpretParams()
 
 
@@ -61,12 +64,12 @@ def check_positional_specs() -> None:
     pair = jax.ShapeDtypeStruct((2, *x.shape), x.dtype)
 
     copied = sp.pallas_call(one, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)(x)
-    np.testing.assert_array_equal(copied, x)
+    equal(copied, x)
 
     both = sp.pallas_call(
         two, pair, scratch_shapes=(sp.semaphore(), sp.dma_semaphore()), interpret=True
     )(x, y)
-    np.testing.assert_array_equal(both, jnp.stack([x, y]))
+    equal(both, jnp.stack([x, y]))
 
     hbm = pl.BlockSpec(memory_space=pl.ANY)
     total, difference = sp.pallas_call(
@@ -84,8 +87,8 @@ def check_positional_specs() -> None:
         ),
         interpret=SIMULATED,
     )(x, y)
-    np.testing.assert_array_equal(total, x + y + 1)
-    np.testing.assert_array_equal(difference, x - y)
+    equal(total, x + y + 1)
+    equal(difference, x - y)
 
 
 # Scratch by keyword: a dict of requests, a keyword-only parameter for each.
@@ -97,10 +100,9 @@ def kernel(x: sp.Ref, o: sp.Ref, *, acc: sp.Ref, sem: sp.DmaSemaphore, done: sp.
 
 
 def check_dict_scratch() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     call = sp.pallas_call(
         kernel,
-        shaped(x),
+        LIKE,
         scratch_shapes={
             "acc": sp.vmem((8, 128), jnp.float32),
             "sem": sp.dma_semaphore(),
@@ -108,7 +110,7 @@ def check_dict_scratch() -> None:
         },
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), x * 3)
+    equal(call(X), X * 3)
 
 
 # Scratch in groups: tuples and dicts of requests inside the tuple.
@@ -141,12 +143,10 @@ def spec_first(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, rest: tuple[sp.Ref, s
 
 
 def check_nested_scratch() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    buffer = sp.vmem(x.shape, x.dtype)
+    buffer = sp.vmem(X.shape, X.dtype)
     call = sp.pallas_call(
         grouped,
-        like,
+        LIKE,
         scratch_shapes=(
             (buffer, sp.dma_semaphore()),
             {"begun": sp.semaphore(), "ended": sp.semaphore()},
@@ -154,11 +154,11 @@ def check_nested_scratch() -> None:
         ),
         interpret=True,
     )
-    np.testing.assert_array_equal(call(x), x)
+    equal(call(X), X)
     call = sp.pallas_call(
-        spec_first, like, scratch_shapes=(sp.dma_semaphore(), (buffer, buffer)), interpret=True
+        spec_first, LIKE, scratch_shapes=(sp.dma_semaphore(), (buffer, buffer)), interpret=True
     )
-    np.testing.assert_array_equal(call(x), x + 1)
+    equal(call(X), X + 1)
 
 
 # A Scratch class: every allocation has a name, and its type comes from the request.
@@ -195,16 +195,8 @@ def scratch_class(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
 
 def check_scratch_class() -> None:
     x = jnp.arange(CHUNKS * ROWS * COLS, dtype=jnp.float32).reshape(CHUNKS, ROWS, COLS)
-    hbm = pl.BlockSpec(memory_space=pl.ANY)
-    call = sp.pallas_call(
-        scratch_class,
-        shaped(x),
-        in_specs=[hbm],
-        out_specs=hbm,
-        scratch_shapes=Buffers,
-        interpret=SIMULATED,
-    )
-    np.testing.assert_array_equal(call(x), x * 2)
+    call = sp.pallas_call(scratch_class, shaped(x), scratch_shapes=Buffers, interpret=SIMULATED)
+    equal(call(x), x * 2)
 
 
 # A Scratch that extends another, and helpers that take any Scratch with the base's fields.
@@ -241,21 +233,14 @@ def both(x: sp.Ref, o: sp.Ref, s: FetchAndStore) -> None:
 
 
 def check_scratch_subclasses() -> None:
-    x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
-    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    hbm = pl.BlockSpec(memory_space=pl.ANY)
     params = pltpu.InterpretParams()
-    small = sp.pallas_call(read_only, like, in_specs=[hbm], scratch_shapes=Fetch, interpret=params)
-    np.testing.assert_array_equal(small(x), x)
-    large = sp.pallas_call(
-        both, like, in_specs=[hbm], out_specs=hbm, scratch_shapes=FetchAndStore, interpret=params
-    )
-    np.testing.assert_array_equal(large(x), x + 1)
+    small = sp.pallas_call(read_only, LIKE, scratch_shapes=Fetch, interpret=params)
+    equal(small(X), X)
+    large = sp.pallas_call(both, LIKE, scratch_shapes=FetchAndStore, interpret=params)
+    equal(large(X), X + 1)
     # A kernel written for the base takes the subclass.
-    wide = sp.pallas_call(
-        read_only, like, in_specs=[hbm], scratch_shapes=FetchAndStore, interpret=params
-    )
-    np.testing.assert_array_equal(wide(x), x)
+    wide = sp.pallas_call(read_only, LIKE, scratch_shapes=FetchAndStore, interpret=params)
+    equal(wide(X), X)
 
 
 # A Scratch defined where the sizes are known: inside the function that builds the call.
@@ -276,14 +261,8 @@ def reverse_chunks(x: jax.Array, *, slots: int) -> jax.Array:
 
         jax.lax.fori_loop(0, chunks, step, None)
 
-    hbm = pl.BlockSpec(memory_space=pl.ANY)
     result: jax.Array = sp.pallas_call(
-        kernel,
-        shaped(x),
-        in_specs=[hbm],
-        out_specs=hbm,
-        scratch_shapes=Buffers,
-        interpret=SIMULATED,
+        kernel, shaped(x), scratch_shapes=Buffers, interpret=SIMULATED
     )(x)
     return result
 
@@ -291,7 +270,7 @@ def reverse_chunks(x: jax.Array, *, slots: int) -> jax.Array:
 def check_runtime_sizes() -> None:
     for chunks, slots in ((3, 2), (4, 3)):
         x = jnp.arange(chunks * 1024, dtype=jnp.float32).reshape(chunks, 8, 128)
-        np.testing.assert_array_equal(reverse_chunks(x, slots=slots), x[::-1])
+        equal(reverse_chunks(x, slots=slots), x[::-1])
 
 
 # Requests of raw Pallas beside those of safepallas, as in a kernel that is being moved over.
@@ -310,11 +289,11 @@ def check_raw_requests() -> None:
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     scratch = (pltpu.VMEM(x.shape, x.dtype), sp.dma_semaphore())
     plus_one = sp.pallas_call(raw_requests, like, scratch_shapes=scratch, interpret=True)(x)
-    np.testing.assert_array_equal(plus_one, x + 1)
+    equal(plus_one, x + 1)
     same = sp.pallas_call(
         annotated,
         like,
         scratch_shapes=(pltpu.VMEM(x.shape, x.dtype), sp.dma_semaphore()),
         interpret=True,
     )(x)
-    np.testing.assert_array_equal(same, x)
+    equal(same, x)

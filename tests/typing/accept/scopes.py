@@ -8,6 +8,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 import safepallas as sp
 
+equal = np.testing.assert_array_equal
 SIMULATED = pltpu.InterpretParams()
 
 
@@ -45,7 +46,7 @@ def kernel(x: sp.Ref, o: sp.Ref) -> None:
 def check_nested_scopes() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     call = sp.pallas_call(kernel, shaped(x), interpret=SIMULATED)
-    np.testing.assert_array_equal(call(x), x * 2 + 1)
+    equal(call(x), x * 2 + 1)
 
 
 # The decorator form of a scope: functions that bring their own semaphores.
@@ -88,7 +89,7 @@ def with_scoped(x: sp.Ref, o: sp.Ref) -> None:
 def check_with_scoped() -> None:
     x = jnp.arange(4 * 1024, dtype=jnp.float32).reshape(4, 8, 128)
     call = sp.pallas_call(with_scoped, shaped(x), interpret=SIMULATED)
-    np.testing.assert_array_equal(call(x), x.at[2].add(1.0))
+    equal(call(x), x.at[2].add(1.0))
 
 
 # Handles in closures: under pl.when, in loops, in functions made inside the kernel.
@@ -139,4 +140,4 @@ def check_closures() -> None:
         scratch_shapes=Buffers,
         interpret=SIMULATED,
     )
-    np.testing.assert_array_equal(call(x), x.sum(axis=0))
+    equal(call(x), x.sum(axis=0))
