@@ -31,18 +31,6 @@ Index = Callable[[int], Any]
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def test_positional_scratch() -> None:
-    def build(m: Any) -> Any:
-        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
-            m.async_copy(x, o, sem).wait()
-            m.signal(ready, 2)
-            m.wait(ready, 2)
-
-        return m.pallas_call(kernel, OUT, scratch_shapes=(m.dma_semaphore(), m.semaphore()))
-
-    assert_same(build, X)
-
-
 def test_scratch_class_whose_fields_are_the_raw_parameters(index: Index) -> None:
     class Base(sp.Scratch):
         acc = sp.vmem((8, 128), jnp.float32)

@@ -1,4 +1,4 @@
-"""Copies that count: each kernel lowers like its reference kernel."""
+"""Counted copies: each kernel lowers like its reference kernel."""
 
 import importlib.util
 from collections.abc import Callable
@@ -35,7 +35,7 @@ Index = Callable[[int], Any]
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def test_local_copies_that_count(index: Index) -> None:
+def test_local_counted_copies(index: Index) -> None:
     def build(m: Any) -> Any:
         def kernel(n: sp.Ref, x: sp.Ref, o: sp.Ref, sem: sp.Semaphore, many: Any) -> None:
             m.async_copy_counted(x, o, sem)
@@ -52,7 +52,7 @@ def test_local_copies_that_count(index: Index) -> None:
     assert_same(build, COUNT, X)
 
 
-def test_remote_copies_that_count(index: Index, over_mesh: Callable[..., Any]) -> None:
+def test_remote_counted_copies(index: Index, over_mesh: Callable[..., Any]) -> None:
     def build(m: Any) -> Any:
         def kernel(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: Any) -> None:
             right = (jax.lax.axis_index("i") + 1) % 4

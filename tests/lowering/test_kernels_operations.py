@@ -280,28 +280,6 @@ def test_jitted_helper_called_twice() -> None:
     assert_same(build, COUNT)
 
 
-def test_pipeline_in_a_kernel() -> None:
-    wide = jax.ShapeDtypeStruct((32, 128), jnp.float32)
-    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
-
-    def build(m: Any) -> Any:
-
-        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:
-            def body(x: sp.Ref, o: sp.Ref) -> None:
-                o[...] = x[...] + 1
-                m.signal(sem)
-
-            pltpu.emit_pipeline(body, grid=(4,), in_specs=[block], out_specs=[block])(x, o)
-            m.wait(sem, 4)
-
-        anywhere: Any = {"in_specs": [pl.BlockSpec(memory_space=pl.ANY)]}
-        anywhere["out_specs"] = pl.BlockSpec(memory_space=pl.ANY)
-        return m.pallas_call(kernel, wide, scratch_shapes=(m.semaphore(),), **anywhere)
-
-    with jax.enable_x64(False):  # the pipeline of JAX 0.10 cannot with 64 bit types
-        assert_same(build, wide)
-
-
 def test_adopted_from_raw_pallas(index: Index) -> None:
     def kernel(x: sp.Ref, o: sp.Ref) -> None:
         def body(raw: Any, many: Any) -> None:

@@ -19,10 +19,7 @@ IDIOMS = {
     "NamedTuples": ("containers", r"\(NamedTuple\):\n    \w+: "),
     "dicts": ("containers", r"dict\[str, sp\.Semaphore\]"),
     "None fields": ("containers", r"    \w+: sp\.Semaphore \| None"),
-    "unions of scalar and array": (
-        "helpers",
-        r"sp\.DmaSemaphore \| sp\.SemaphoreArray\[sp\.DmaSemaphore, tuple\[int\]\]",
-    ),
+    "unions of scalar and array": ("helpers", r"sems: sp\.DmaSemaphore \| Many"),
     "*refs": ("kernels", r"def \w+\(\*refs: Any\) -> None:"),
     "partials": ("kernels", r"functools\.partial\(\w+, [^)]*=.*\)"),
     "one semaphore for several copies": (

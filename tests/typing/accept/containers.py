@@ -21,67 +21,6 @@ def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
-# Handles in dataclasses, NamedTuples, dicts and lists.
-@dataclasses.dataclass(frozen=True)
-class Channel:
-    """One stream of data: where from, where to, and what says that it has come."""
-
-    src: sp.Ref
-    dst: sp.Ref
-    sem: sp.DmaSemaphore
-
-    def copy(self, row: int) -> sp.LocalCopy:
-        return sp.make_async_copy(self.src.at[row], self.dst.at[row], self.sem)
-
-
-class Credits(NamedTuple):
-    given: sp.Semaphore
-    taken: Semaphores
-
-
-def kernel(
-    q: sp.Ref,
-    k: sp.Ref,
-    q_out: sp.Ref,
-    k_out: sp.Ref,
-    sems: DmaSemaphores,
-    given: sp.Semaphore,
-    taken: Semaphores,
-) -> None:
-    channels = {"q": Channel(q, q_out, sems.at[0]), "k": Channel(k, k_out, sems.at[1])}
-    credits = Credits(given, taken)
-    by_name: dict[str, sp.Semaphore] = {"q": credits.taken.at[0], "k": credits.taken.at[1]}
-    started: list[sp.LocalCopy] = []
-    for name, channel in channels.items():
-        for row in range(2):
-            copy = channel.copy(row)
-            copy.start()
-            started.append(copy)
-            sp.signal(by_name[name])
-        sp.signal(credits.given, 2)
-    for copy in started:
-        copy.wait()
-    for sem in by_name.values():
-        sp.wait(sem, 2)
-    total, _ = credits
-    sp.wait(total, len(started))
-
-
-def check_containers() -> None:
-    q = jnp.arange(256, dtype=jnp.float32).reshape(2, 128)
-    k = -q
-    like = jax.ShapeDtypeStruct(q.shape, q.dtype)
-    call = sp.pallas_call(
-        kernel,
-        (like, like),
-        scratch_shapes=(sp.dma_semaphore(2), sp.semaphore(), sp.semaphore(2)),
-        interpret=SIMULATED,
-    )
-    q_out, k_out = call(q, k)
-    equal(q_out, q)
-    equal(k_out, k)
-
-
 # Groups of handles as the carry of loops and the operands of branches.
 #
 # A NamedTuple with a field that may be None, a dict, a dataclass that JAX knows as a pytree; and
@@ -92,7 +31,7 @@ ROWS = 4
 class Stream(NamedTuple):
     arrived: DmaSemaphores
     credit: sp.Semaphore | None
-    sent: jax.Array
+    count: jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -135,13 +74,13 @@ def carried_groups(
         sp.async_copy(x.at[0, row], o.at[0, row], stream.arrived.at[slot]).wait()
         if stream.credit is not None:
             sp.signal(stream.credit)
-        return stream._replace(sent=stream.sent + 1)
+        return stream._replace(count=stream.count + 1)
 
     for with_credit in (credit, None):
         begun = Stream(arrived, with_credit, jnp.int32(0))
         ended: Stream = jax.lax.fori_loop(0, ROWS, step, begun)
         if ended.credit is not None:
-            sp.wait(ended.credit, ended.sent)
+            sp.wait(ended.credit, ended.count)
 
     # A registered dataclass: the carry of a scan, and the operand of a branch.
     def scanned(channel: Lane, row: jax.Array) -> tuple[Lane, None]:
@@ -327,12 +266,12 @@ def control_flow(x: sp.Ref, o: sp.Ref, sems: DmaSemaphores, count: sp.Semaphore)
         return carry[0] < 3
 
     def step(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        i, sent = carry
+        i, signals = carry
         sp.signal(count)
-        return i + 1, sent + 1
+        return i + 1, signals + 1
 
-    _, sent = jax.lax.while_loop(more, step, (jnp.int32(0), jnp.int32(0)))
-    sp.wait(count, sent)
+    _, signals = jax.lax.while_loop(more, step, (jnp.int32(0), jnp.int32(0)))
+    sp.wait(count, signals)
 
 
 def check_control_flow() -> None:

@@ -105,7 +105,7 @@ def check_wait_elsewhere() -> None:
     equal(call(x), x + x[0])
 
 
-# Copies that count on regular semaphores, waited for by their number.
+# Counted copies, on regular semaphores, waited for by their number.
 class Counts(sp.Scratch):
     arrived = sp.semaphore()
     left = sp.semaphore(2)

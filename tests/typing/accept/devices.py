@@ -32,7 +32,10 @@ def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
     other = 1 - me
     put(x.at[0], o.at[0], s, {"x": other})
     put(x.at[1], o.at[1], s, (other, 0))
-    sp.async_remote_copy(x.at[2], o.at[2], s.send, s.recv, {"x": other, "y": 0}).wait()
+    both = sp.make_async_remote_copy(x.at[2], o.at[2], s.send, s.recv, {"x": other, "y": 0})
+    both.start()
+    both.wait_recv()
+    both.wait_send()
     sp.async_remote_copy(x.at[3], o.at[3], s.send, s.recv, (other, np.int32(0))).wait()
     # Two axes of the mesh taken as one.
     sp.signal(s.ready, device_id={("x", "y"): me})
@@ -70,48 +73,7 @@ def check_device_ids() -> None:
     equal(jax.jit(fn)(x), swapped)
 
 
-# Send every device's block to its right neighbour, behind a barrier, under shard_map.
 DEVICES, ROWS, COLS = 2, 8, 128
-
-
-class Ends(sp.Scratch):
-    send = sp.dma_semaphore()
-    recv = sp.dma_semaphore()
-
-
-def neighbour_barrier(left: jax.Array, right: jax.Array) -> None:
-    barrier = sp.get_barrier_semaphore()
-    for neighbour in (left, right):
-        sp.signal(barrier, device_id={"x": neighbour})
-    sp.wait(barrier, 2)
-
-
-def ring_shift(x: sp.Ref, o: sp.Ref, s: Ends) -> None:
-    size = jax.lax.axis_size("x")
-    me = jax.lax.axis_index("x")
-    right = jax.lax.rem(me + 1, size)
-    left = jax.lax.rem(me + size - 1, size)
-    neighbour_barrier(left, right)
-    copy = sp.make_async_remote_copy(x, o, s.send, s.recv, {"x": right})
-    copy.start()
-    copy.wait_recv()
-    copy.wait_send()
-
-
-def check_ring_shift() -> None:
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("x",))
-    call = sp.pallas_call(
-        ring_shift,
-        jax.ShapeDtypeStruct((ROWS, COLS), jnp.float32),
-        scratch_shapes=Ends,
-        compiler_params=pltpu.CompilerParams(collective_id=0),
-        interpret=SIMULATED,
-    )
-    x = jnp.arange(DEVICES * ROWS * COLS, dtype=jnp.float32).reshape(-1, COLS)
-    shifted = jax.jit(
-        jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-    )(x)
-    equal(shifted, jnp.roll(x, ROWS, axis=0))
 
 
 # Barriers between devices, and between the cores of one: by one name, by several.

@@ -138,52 +138,7 @@ def check_generic_helpers() -> None:
     equal(call(X), X)
 
 
-# One helper for a semaphore of its own and for one per slot.
 Sems: TypeAlias = sp.DmaSemaphore | sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]]
-
-
-def at_slot(sems: Sems, slot: int | jax.Array) -> sp.DmaSemaphore:
-    if isinstance(sems, sp.DmaSemaphore):
-        return sems
-    return sems.at[slot]
-
-
-def copy_rows(src: sp.Ref, dst: sp.Ref, sems: Sems) -> None:
-    for row in range(src.shape[0]):
-        sp.async_copy(src.at[row], dst.at[row], at_slot(sems, row % 2)).wait()
-
-
-def finish(sem: sp.Semaphore | sp.DmaSemaphore, like: sp.Ref) -> None:
-    """Wait for whatever this kind of semaphore counts."""
-    if isinstance(sem, sp.Semaphore):
-        sp.wait(sem)
-    else:
-        sp.wait_bytes(sem, like)
-
-
-def scalar_or_array(
-    x: sp.Ref,
-    o: sp.Ref,
-    one: sp.DmaSemaphore,
-    slots: sp.SemaphoreArray[sp.DmaSemaphore, tuple[int]],
-    done: sp.Semaphore,
-) -> None:
-    copy_rows(x.at[:2], o.at[:2], one)
-    copy_rows(x.at[2:], o.at[2:], slots)
-    sp.signal(done)
-    sp.make_async_copy(x, o, one).start()
-    for sem in (done, one):
-        finish(sem, o)
-
-
-def check_scalar_or_array() -> None:
-    call = sp.pallas_call(
-        scalar_or_array,
-        LIKE,
-        scratch_shapes=(sp.dma_semaphore(), sp.dma_semaphore(2), sp.semaphore()),
-        interpret=True,
-    )
-    equal(call(X), X)
 
 
 # A flag that decides how many semaphores there are: one for all rows, or one for each.

@@ -102,28 +102,6 @@ def check_methods() -> None:
     equal(static(X), X)
 
 
-# Lambdas as kernels, bodies and callbacks: their parameters take the types of the requests.
-def nothing(x: sp.Ref, o: sp.Ref) -> None:
-    sp.run_scoped(lambda sem: sp.async_copy(x, o, sem).wait(), sp.dma_semaphore())
-    sp.run_scoped(lambda s: sp.async_copy(x, s.acc, s.sem).wait(), Buffers)
-
-
-def check_lambdas() -> None:
-    positional = sp.pallas_call(
-        lambda x, o, sem: sp.async_copy(x, o, sem).wait(), LIKE, scratch_shapes=ONE, interpret=True
-    )
-    equal(positional(X), X)
-    named = sp.pallas_call(
-        lambda x, o, s: sp.async_copy(x, o, s.sem).wait(),
-        LIKE,
-        scratch_shapes=Buffers,
-        interpret=True,
-    )
-    equal(named(X), X)
-    scoped = sp.pallas_call(nothing, LIKE, interpret=True)
-    equal(scoped(X), X)
-
-
 # Kernels over any number of refs, and kernels that take everything in one ``*refs``.
 def everything(*refs: Any) -> None:
     *inputs, o, sem = refs

@@ -21,10 +21,6 @@ def shaped(x: jax.Array) -> jax.ShapeDtypeStruct:
 
 
 # Positional scratch: a tuple of requests, one parameter for each.
-def one(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
-    copy = sp.make_async_copy(x, o, sem)
-    copy.start()
-    copy.wait()
 
 
 def two(x: sp.Ref, y: sp.Ref, o: sp.Ref, done: sp.Semaphore, sem: sp.DmaSemaphore) -> None:
@@ -62,9 +58,6 @@ def check_positional_specs() -> None:
     y = x[::-1]
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
     pair = jax.ShapeDtypeStruct((2, *x.shape), x.dtype)
-
-    copied = sp.pallas_call(one, like, scratch_shapes=(sp.dma_semaphore(),), interpret=True)(x)
-    equal(copied, x)
 
     both = sp.pallas_call(
         two, pair, scratch_shapes=(sp.semaphore(), sp.dma_semaphore()), interpret=True
@@ -161,42 +154,7 @@ def check_nested_scratch() -> None:
     equal(call(X), X + 1)
 
 
-# A Scratch class: every allocation has a name, and its type comes from the request.
 CHUNKS, ROWS, COLS = 4, 8, 128
-
-
-class Buffers(sp.Scratch):
-    window = sp.vmem((2, ROWS, COLS), jnp.float32)
-    total = sp.smem((1,), jnp.int32)
-    arrived = sp.dma_semaphore(2)
-    left = sp.dma_semaphore()
-    steps = sp.semaphore()
-
-
-def scratch_class(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-    s.total[0] = 0
-
-    def fetch(chunk: int) -> sp.LocalCopy:
-        slot = chunk % 2
-        return sp.make_async_copy(x.at[chunk], s.window.at[slot], s.arrived.at[slot])
-
-    fetch(0).start()
-    for chunk in range(CHUNKS):
-        if chunk + 1 < CHUNKS:
-            fetch(chunk + 1).start()
-        fetch(chunk).wait()
-        s.window[chunk % 2] = s.window[chunk % 2] * 2.0
-        done = sp.async_copy(s.window.at[chunk % 2], o.at[chunk], s.left)
-        done.wait()
-        sp.signal(s.steps)
-        s.total[0] += 1
-    sp.wait(s.steps, CHUNKS)
-
-
-def check_scratch_class() -> None:
-    x = jnp.arange(CHUNKS * ROWS * COLS, dtype=jnp.float32).reshape(CHUNKS, ROWS, COLS)
-    call = sp.pallas_call(scratch_class, shaped(x), scratch_shapes=Buffers, interpret=SIMULATED)
-    equal(call(x), x * 2)
 
 
 # A Scratch that extends another, and helpers that take any Scratch with the base's fields.

@@ -57,8 +57,8 @@ def between_devices(ready: sp.Semaphore, i: jax.Array) -> None:
 Slots = sp.SemaphoreArray[sp.Semaphore, tuple[int]]
 
 
-def between_cores(ready: sp.Semaphore, sent: sp.DmaSemaphore, barrier: sp.BarrierSemaphore, two: Slots) -> None:
-    sp.core_barrier(sent, core_axis_name="core")  # E: copies only
+def between_cores(ready: sp.Semaphore, copied: sp.DmaSemaphore, barrier: sp.BarrierSemaphore, two: Slots) -> None:
+    sp.core_barrier(copied, core_axis_name="core")  # E: copies only
     sp.core_barrier(barrier, core_axis_name="core")  # E: cores of one device take a regular one
     sp.core_barrier(two, core_axis_name="core")  # E: one of them
     sp.core_barrier(ready.ref, core_axis_name="core")  # E: the handle

@@ -74,7 +74,7 @@ def hand_over(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
     handed_over(s.sem)  # E: the semaphore instead of its copy
 
 
-# Copies that count, on semaphores that cannot, from ends that are none, and used as copies.
+# Counted copies, on semaphores that cannot, from ends that are none, and used as copies.
 def local(x: sp.Ref, o: sp.Ref, s: Buffers, table: jax.Array) -> None:
     sp.async_copy_counted(x, o, s.sem)  # E: a DMA semaphore counts bytes
     sp.async_copy_counted(x, o, s.barrier)  # E: a barrier semaphore is for devices
