@@ -1,6 +1,6 @@
 """Allocations, scopes and control flow: each kernel lowers like its reference kernel.
 
-Every kernel is written twice, under the same name and with the same parameters.
+A kernel that differs by more than names is written twice, with the same name and parameters.
 """
 
 import functools
