@@ -15,6 +15,7 @@ import safepallas as sp
 from safepallas.testing import assert_lowers_like
 
 from ..unit.helpers import equations
+from .alike import assert_same
 
 X = OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 PARAMS = pltpu.CompilerParams(collective_id=7)
@@ -154,19 +155,13 @@ def core_mesh(cores: int) -> Any:
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_core_barrier(cores: int) -> None:
-    def ours(x, o, sem):
-        ready = sp.adopt(sem, sp.semaphore())
-        sp.core_barrier(ready, core_axis_name="core")
-        sp.core_barrier(ready, core_axis_name="core")
-        pltpu.sync_copy(x, o)
+    def build(m: Any) -> Any:
+        def kernel(x, o, sem):
+            ready = m.adopt(sem, m.semaphore())
+            m.core_barrier(ready, core_axis_name="core")
+            m.core_barrier(ready, core_axis_name="core")
+            pltpu.sync_copy(x, o)
 
-    def raw(x, o, sem):
-        pltpu.core_barrier(sem, core_axis_name="core")
-        pltpu.core_barrier(sem, core_axis_name="core")
-        pltpu.sync_copy(x, o)
-
-    def call(kernel: Any) -> Any:
-        kernel.__name__ = kernel.__qualname__ = "kernel"
         return pl.kernel(kernel, OUT, mesh=core_mesh(cores), scratch_types=(REGULAR,))
 
-    assert_lowers_like(call(ours), call(raw), X)
+    assert_same(build, X)

@@ -1,6 +1,6 @@
 """Kernels on meshes of cores: each lowers like its reference kernel.
 
-Every kernel is written twice, under the same name and with the same parameters.
+A kernel that differs by more than names is written twice, with the same name and parameters.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +16,9 @@ from jax.sharding import AbstractDevice, AbstractMesh
 
 import safepallas as sp
 from safepallas.testing import assert_lowers_like
+
+from . import raw
+from .alike import assert_same
 
 X = OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 DMA = pltpu.SemaphoreType.DMA
@@ -58,21 +61,16 @@ class Buffers(sp.Scratch):
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_positional_scratch(cores: int) -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
-        sp.async_copy(x, o, sem).wait()
-        sp.signal(ready, 2)
-        sp.wait(ready, 2)
+    def build(m: Any) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, ready: sp.Semaphore) -> None:
+            m.async_copy(x, o, sem).wait()
+            m.signal(ready, 2)
+            m.wait(ready, 2)
 
-    specs = (sp.dma_semaphore(), sp.semaphore())
-    ours = sp.kernel(kernel, OUT, mesh=tensor(cores), scratch_types=specs)
+        specs = (m.dma_semaphore(), m.semaphore())
+        return m.kernel(kernel, OUT, mesh=tensor(cores), scratch_types=specs)
 
-    def kernel(x, o, sem, ready):
-        pltpu.async_copy(x, o, sem).wait()
-        pl.semaphore_signal(ready, 2)
-        pl.semaphore_wait(ready, 2)
-
-    raw = pl.kernel(kernel, OUT, mesh=tensor(cores), scratch_types=(DMA, REGULAR))
-    assert_lowers_like(ours, raw, X)
+    assert_same(build, X)
 
 
 @pytest.mark.parametrize("mesh", [vector, scalar])
@@ -99,36 +97,29 @@ def test_scratch_class_on_sparse_cores(mesh: Callable[[], Any], index: Index) ->
 def test_named_cores(mesh: Callable[[], Any]) -> None:
     """The cores that run the kernel may be named, and change the module."""
 
-    def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
-        sp.async_copy(x, o, sem).wait()
+    def build(m: Any, *, named: bool = True) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
+            m.async_copy(x, o, sem).wait()
 
-    ours = sp.kernel(kernel, OUT, mesh=mesh(), scratch_types=(sp.dma_semaphore() @ mesh(),))
+        spec = m.dma_semaphore() @ mesh() if named else m.dma_semaphore()
+        return m.kernel(kernel, OUT, mesh=mesh(), scratch_types=(spec,))
 
-    def kernel(x, o, sem):
-        pltpu.async_copy(x, o, sem).wait()
-
-    assert_lowers_like(ours, pl.kernel(kernel, OUT, mesh=mesh(), scratch_types=(DMA @ mesh(),)), X)
+    assert_same(build, X)
     with pytest.raises(AssertionError):
-        assert_lowers_like(ours, pl.kernel(kernel, OUT, mesh=mesh(), scratch_types=(DMA,)), X)
+        assert_lowers_like(build(sp), build(raw, named=False), X)
 
 
 def test_dict_scratch() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, *, acc: sp.Ref, sems: Any) -> None:
-        sp.async_copy(x, acc, sems["a"]).wait()
-        sp.async_copy(acc, o, sems["b"][0]).wait()
+    def build(m: Any) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref, *, acc: sp.Ref, sems: Any) -> None:
+            m.async_copy(x, acc, sems["a"]).wait()
+            m.async_copy(acc, o, sems["b"][0]).wait()
 
-    scratch: Any = {
-        "acc": sp.vmem((8, 128), jnp.float32),
-        "sems": {"b": (sp.dma_semaphore(),), "a": DMA},
-    }
-    ours = sp.kernel(kernel, OUT, mesh=tensor(), scratch_types=scratch)
+        sems = {"b": (m.dma_semaphore(),), "a": DMA}
+        scratch = {"acc": m.vmem((8, 128), jnp.float32), "sems": sems}
+        return m.kernel(kernel, OUT, mesh=tensor(), scratch_types=scratch)
 
-    def kernel(x, o, *, acc, sems):
-        pltpu.async_copy(x, acc, sems["a"]).wait()
-        pltpu.async_copy(acc, o, sems["b"][0]).wait()
-
-    scratch = {"acc": pltpu.VMEM((8, 128), jnp.float32), "sems": {"b": (DMA,), "a": DMA}}
-    assert_lowers_like(ours, pl.kernel(kernel, OUT, mesh=tensor(), scratch_types=scratch), X)
+    assert_same(build, X)
 
 
 def test_decorator_with_options() -> None:
@@ -155,46 +146,34 @@ def test_decorator_with_options() -> None:
 
 
 def test_trees_of_inputs_and_outputs() -> None:
-    def kernel(tree: Any, last: sp.Ref, out: Any, sem: sp.DmaSemaphore) -> None:
-        sp.async_copy(tree["a"], out["sum"], sem).wait()
-        sp.async_copy(last, out["rest"][0], sem).wait()
+    def build(m: Any) -> Any:
+        def kernel(tree: Any, last: sp.Ref, out: Any, sem: sp.DmaSemaphore) -> None:
+            m.async_copy(tree["a"], out["sum"], sem).wait()
+            m.async_copy(last, out["rest"][0], sem).wait()
 
-    types = {"sum": OUT, "rest": (OUT,)}
-    ours = sp.kernel(kernel, types, mesh=tensor(), scratch_types=(sp.dma_semaphore(),))
+        types = {"sum": OUT, "rest": (OUT,)}
+        return m.kernel(kernel, types, mesh=tensor(), scratch_types=(m.dma_semaphore(),))
 
-    def kernel(tree, last, out, sem):
-        pltpu.async_copy(tree["a"], out["sum"], sem).wait()
-        pltpu.async_copy(last, out["rest"][0], sem).wait()
-
-    raw = pl.kernel(kernel, types, mesh=tensor(), scratch_types=(DMA,))
-    assert_lowers_like(ours, raw, {"a": X, "b": X}, X)
+    assert_same(build, {"a": X, "b": X}, X)
 
 
 def test_refs_around_the_kernel() -> None:
-    def ours(x: jax.Array) -> jax.Array:
-        source: Any = jax.new_ref(x)
-        target: Any = jax.new_ref(jnp.zeros_like(x))
+    def build(m: Any) -> Any:
+        def call(x: jax.Array) -> jax.Array:
+            source: Any = jax.new_ref(x)
+            target: Any = jax.new_ref(jnp.zeros_like(x))
 
-        @sp.kernel(mesh=tensor(), scratch_types=(sp.dma_semaphore(),))
-        def kernel(source: sp.Ref, sem: sp.DmaSemaphore) -> None:
-            sp.async_copy(source, target, sem).wait()
+            @m.kernel(mesh=tensor(), scratch_types=(m.dma_semaphore(),))
+            def kernel(source: sp.Ref, sem: sp.DmaSemaphore) -> None:
+                m.async_copy(source, target, sem).wait()
 
-        kernel(source)
-        copied: jax.Array = target[...]
-        return copied
+            kernel(source)
+            copied: jax.Array = target[...]
+            return copied
 
-    def raw(x):
-        source = jax.new_ref(x)
-        target = jax.new_ref(jnp.zeros_like(x))
+        return call
 
-        @pl.kernel(mesh=tensor(), scratch_types=(DMA,))
-        def kernel(source, sem):
-            pltpu.async_copy(source, target, sem).wait()
-
-        kernel(source)
-        return target[...]
-
-    assert_lowers_like(ours, raw, X)
+    assert_same(build, X)
 
 
 @pytest.mark.parametrize("axes", [(), "core"], ids=["of this core", "collective"])
@@ -202,60 +181,43 @@ def test_refs_around_the_kernel() -> None:
 def test_scopes_of_a_core_mesh(axes: Any) -> None:
     """No lowering of JAX 0.10.2 and 0.12.0.1 for TPU takes `collective_axes`: raw or ours."""
 
-    def kernel(x: sp.Ref, o: sp.Ref) -> None:
-        @sp.with_scoped(sp.dma_semaphore(), collective_axes=axes)
-        def inner(sem: sp.DmaSemaphore) -> None:
-            sp.async_copy(x, o, sem).wait()
+    def build(m: Any) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref) -> None:
+            @m.with_scoped(m.dma_semaphore(), collective_axes=axes)
+            def inner(sem: sp.DmaSemaphore) -> None:
+                m.async_copy(x, o, sem).wait()
 
-        inner()
-        copy = lambda sem: sp.async_copy(o, x, sem).wait()  # noqa: E731
-        sp.run_scoped(copy, sp.dma_semaphore(), collective_axes=axes)
+            inner()
+            copy = lambda sem: m.async_copy(o, x, sem).wait()  # noqa: E731
+            m.run_scoped(copy, m.dma_semaphore(), collective_axes=axes)
 
-    ours = sp.kernel(kernel, OUT, mesh=tensor(2))
+        return m.kernel(kernel, OUT, mesh=tensor(2))
 
-    def kernel(x, o):
-        @pl.with_scoped(DMA, collective_axes=axes)
-        def inner(sem):
-            pltpu.async_copy(x, o, sem).wait()
-
-        inner()
-        copy = lambda sem: pltpu.async_copy(o, x, sem).wait()  # noqa: E731
-        pl.run_scoped(copy, DMA, collective_axes=axes)
-
-    raw = pl.kernel(kernel, OUT, mesh=tensor(2))
     if not axes:
-        assert_lowers_like(ours, raw, X)
+        assert_same(build, X)
         return
-    assert str(jax.make_jaxpr(ours)(X)) == str(jax.make_jaxpr(raw)(X))
-    for call in ours, raw:
+    assert str(jax.make_jaxpr(build(sp))(X)) == str(jax.make_jaxpr(build(raw))(X))
+    for m in sp, raw:
         with pytest.raises(NotImplementedError, match="does not support collective axes"):
-            jax.jit(call).trace(X).lower(lowering_platforms=("tpu",))
+            jax.jit(build(m)).trace(X).lower(lowering_platforms=("tpu",))
 
 
 @pytest.mark.usefixtures("sparse_cores")
 def test_several_bodies(index: Index) -> None:
-    v, s = vector(), scalar()
+    def build(m: Any) -> Any:
+        v, s = vector(), scalar()
 
-    def copies(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, done: sp.Semaphore) -> None:
-        sp.async_copy(x, o, sem).wait()
-        sp.signal(done, device_id={"core": 0})
+        def copies(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, done: sp.Semaphore) -> None:
+            m.async_copy(x, o, sem).wait()
+            m.signal(done, device_id={"core": index(0)})
 
-    def waits(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, done: sp.Semaphore) -> None:
-        sp.wait(done, 32)
+        def waits(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, done: sp.Semaphore) -> None:
+            m.wait(done, 32)
 
-    specs = (sp.dma_semaphore() @ v, sp.semaphore() @ s)
-    ours = sp.kernel([copies, waits], OUT, mesh=[v, s], scratch_types=specs)
+        specs = (m.dma_semaphore() @ v, m.semaphore() @ s)
+        return m.kernel([copies, waits], OUT, mesh=[v, s], scratch_types=specs)
 
-    def copies(x, o, sem, done):
-        pltpu.async_copy(x, o, sem).wait()
-        pl.semaphore_signal(done, device_id={"core": index(0)})
-
-    def waits(x, o, sem, done):
-        pl.semaphore_wait(done, 32)
-
-    requests = (DMA @ v, REGULAR @ s)
-    raw = pl.kernel([copies, waits], OUT, mesh=[v, s], scratch_types=requests)
-    assert_lowers_like(ours, raw, X)
+    assert_same(build, X)
 
 
 @pytest.mark.usefixtures("sparse_cores")
@@ -313,27 +275,19 @@ def test_inside_shard_map(over_mesh: Callable[..., Any], index: Index) -> None:
 def test_a_semaphore_between_kernels() -> None:
     params = pltpu.CompilerParams(has_side_effects=True)
 
-    def ours(x: jax.Array) -> Any:
+    def build(m: Any) -> Any:
         def first(x: sp.Ref, sem: sp.DmaSemaphore, o: sp.Ref) -> None:
-            sp.async_copy(x, o, sem)
+            m.async_copy(x, o, sem)
 
         def second(sem: sp.DmaSemaphore, o: sp.Ref) -> None:
-            sp.wait_bytes(sem, o)
+            m.wait_bytes(sem, o)
 
-        specs = (sp.dma_semaphore(), OUT)
-        sem, o = sp.kernel(first, specs, mesh=tensor(), compiler_params=params)(x)
-        sp.kernel(second, mesh=tensor(), compiler_params=params)(sem, o)
-        return o
+        def call(x: jax.Array) -> Any:
+            types = (m.dma_semaphore(), OUT)
+            sem, o = m.kernel(first, types, mesh=tensor(), compiler_params=params)(x)
+            m.kernel(second, mesh=tensor(), compiler_params=params)(sem, o)
+            return o
 
-    def raw(x):
-        def first(x, sem, o):
-            pltpu.async_copy(x, o, sem)
+        return call
 
-        def second(sem, o):
-            pltpu.make_async_copy(o, o, sem).wait()
-
-        sem, o = pl.kernel(first, (DMA(()), OUT), mesh=tensor(), compiler_params=params)(x)
-        pl.kernel(second, mesh=tensor(), compiler_params=params)(sem, o)
-        return o
-
-    assert_lowers_like(ours, raw, X)
+    assert_same(build, X)

@@ -19,6 +19,8 @@ import safepallas as sp
 from safepallas._jax import compat
 from safepallas.testing import assert_lowers_like, compile_for_tpu, tpu_mesh
 
+from .alike import assert_same
+
 X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 DMA = pltpu.SemaphoreType.DMA
 REGULAR = pltpu.SemaphoreType.REGULAR
@@ -45,57 +47,40 @@ def on_cores(kernel: Any, *scratch: Any) -> Any:
 
 @both
 def test_cores_by_name_and_by_index(index: Index) -> None:
-    def kernel(x, o, sem, send, recv):
-        sem = sp.adopt(sem, sp.semaphore())
-        send, recv = sp.adopt(send, sp.dma_semaphore()), sp.adopt(recv, sp.dma_semaphore())
-        other = 1 - jax.lax.axis_index("core")
-        sp.signal(sem, device_id={"core": other})
-        sp.signal(sem, 2, device_id={"core": 1})
-        sp.signal(sem, core_index=other)
-        sp.signal(sem, core_index=1)
-        sp.async_remote_copy(x, o, send, recv, {"core": other}).wait()
-        sp.wait(sem, 4)
+    def build(m: Any) -> Any:
+        def kernel(x, o, sem, send, recv):
+            sem = m.adopt(sem, m.semaphore())
+            send, recv = m.adopt(send, m.dma_semaphore()), m.adopt(recv, m.dma_semaphore())
+            other = 1 - jax.lax.axis_index("core")
+            m.signal(sem, device_id={"core": other})
+            m.signal(sem, 2, device_id={"core": index(1)})
+            m.signal(sem, core_index=other)
+            m.signal(sem, core_index=index(1))
+            m.async_remote_copy(x, o, send, recv, {"core": other}).wait()
+            m.wait(sem, 4)
 
-    ours = on_cores(kernel, REGULAR, DMA, DMA)
+        return on_cores(kernel, REGULAR, DMA, DMA)
 
-    def kernel(x, o, sem, send, recv):
-        other = 1 - jax.lax.axis_index("core")
-        pl.semaphore_signal(sem, device_id={"core": other})
-        pl.semaphore_signal(sem, 2, device_id={"core": index(1)})
-        pl.semaphore_signal(sem, core_index=other)
-        pl.semaphore_signal(sem, core_index=index(1))
-        pltpu.async_remote_copy(x, o, send, recv, {"core": other}).wait()
-        pl.semaphore_wait(sem, 4)
-
-    assert_lowers_like(ours, on_cores(kernel, REGULAR, DMA, DMA), X)
+    assert_same(build, X)
 
 
 @both
 def test_devices_and_cores(index: Index, over_mesh: OverMesh) -> None:
-    def kernel(x, o, sem, send, recv):
-        sem = sp.adopt(sem, sp.semaphore())
-        send, recv = sp.adopt(send, sp.dma_semaphore()), sp.adopt(recv, sp.dma_semaphore())
-        i, other = jax.lax.axis_index("i"), 1 - jax.lax.axis_index("core")
-        sp.signal(sem, device_id={"i": 1 - i, "core": other})
-        sp.signal(sem, device_id={"core": 0, "j": 1})
-        sp.signal(sem, device_id={"j": 1}, core_index=other)
-        sp.signal(sem, device_id=(1 - i, i), core_index=1)
-        sp.signal(sem, device_id={("i", "j"): 2 * i + 1}, core_index=other)
-        sp.async_remote_copy(x, o, send, recv, {"i": 1 - i, "core": other}).wait()
+    def build(m: Any) -> Any:
+        def kernel(x, o, sem, send, recv):
+            sem = m.adopt(sem, m.semaphore())
+            send, recv = m.adopt(send, m.dma_semaphore()), m.adopt(recv, m.dma_semaphore())
+            i, other = jax.lax.axis_index("i"), 1 - jax.lax.axis_index("core")
+            m.signal(sem, device_id={"i": 1 - i, "core": other})
+            m.signal(sem, device_id={"core": index(0), "j": index(1)})
+            m.signal(sem, device_id={"j": index(1)}, core_index=other)
+            m.signal(sem, device_id=(1 - i, i), core_index=index(1))
+            m.signal(sem, device_id={("i", "j"): 2 * i + 1}, core_index=other)
+            m.async_remote_copy(x, o, send, recv, {"i": 1 - i, "core": other}).wait()
 
-    ours = over_mesh(on_cores(kernel, REGULAR, DMA, DMA), i=2, j=2)
+        return over_mesh(on_cores(kernel, REGULAR, DMA, DMA), i=2, j=2)
 
-    def kernel(x, o, sem, send, recv):
-        i, other = jax.lax.axis_index("i"), 1 - jax.lax.axis_index("core")
-        pl.semaphore_signal(sem, device_id={"i": 1 - i, "core": other})
-        pl.semaphore_signal(sem, device_id={"core": index(0), "j": index(1)})
-        pl.semaphore_signal(sem, device_id={"j": index(1)}, core_index=other)
-        pl.semaphore_signal(sem, device_id=(1 - i, i), core_index=index(1))
-        pl.semaphore_signal(sem, device_id={("i", "j"): 2 * i + 1}, core_index=other)
-        pltpu.async_remote_copy(x, o, send, recv, {"i": 1 - i, "core": other}).wait()
-
-    raw = over_mesh(on_cores(kernel, REGULAR, DMA, DMA), i=2, j=2)
-    assert_lowers_like(ours, raw, X)
+    assert_same(build, X)
 
 
 @both

@@ -1,4 +1,4 @@
-"""Copies that count: each kernel lowers like its reference kernel."""
+"""Counted copies: each kernel lowers like its reference kernel."""
 
 import importlib.util
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from jax.sharding import AbstractDevice, AbstractMesh
 from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
-from safepallas.testing import assert_lowers_like, compile_for_tpu, tpu_mesh
+from safepallas.testing import compile_for_tpu, tpu_mesh
+
+from .alike import assert_same
 
 X = OUT = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 REGULAR = pltpu.SemaphoreType.REGULAR
@@ -33,53 +35,38 @@ Index = Callable[[int], Any]
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def test_local_copies_that_count(index: Index) -> None:
-    def kernel(n: sp.Ref, x: sp.Ref, o: sp.Ref, sem: sp.Semaphore, many: Any) -> None:
-        sp.async_copy_counted(x, o, sem)
-        for i in range(4):
-            sp.async_copy_counted(x.at[index(i)], o.at[index(7 - i)], many[1])
-        sp.async_copy_counted(x.at[pl.ds(n[0], 2)], o.at[pl.ds(0, 2)], many.at[n[1]])
-        sp.wait(sem)
-        sp.wait(many[1], 4)
+def test_local_counted_copies(index: Index) -> None:
+    def build(m: Any) -> Any:
+        def kernel(n: sp.Ref, x: sp.Ref, o: sp.Ref, sem: sp.Semaphore, many: Any) -> None:
+            m.async_copy_counted(x, o, sem)
+            for i in range(4):
+                m.async_copy_counted(x.at[index(i)], o.at[index(7 - i)], many.at[index(1)])
+            m.async_copy_counted(x.at[pl.ds(n[0], 2)], o.at[pl.ds(0, 2)], many.at[n[1]])
+            m.wait(sem)
+            m.wait(many.at[index(1)], 4)
 
-    specs: Any = {"in_specs": [SMEM_SPEC, pl.BlockSpec(memory_space=pl.ANY)]}
-    scratch = (sp.semaphore(), sp.semaphore(2))
-    ours = sp.pallas_call(kernel, OUT, scratch_shapes=scratch, **specs)
+        specs: Any = {"in_specs": [SMEM_SPEC, pl.BlockSpec(memory_space=pl.ANY)]}
+        scratch = (m.semaphore(), m.semaphore(2))
+        return m.pallas_call(kernel, OUT, scratch_shapes=scratch, **specs)
 
-    def kernel(n, x, o, sem, many):
-        pltpu.make_async_copy(x, o, sem).start()
-        for i in range(4):
-            pltpu.make_async_copy(x.at[index(i)], o.at[index(7 - i)], many.at[index(1)]).start()
-        pltpu.make_async_copy(x.at[pl.ds(n[0], 2)], o.at[pl.ds(0, 2)], many.at[n[1]]).start()
-        pl.semaphore_wait(sem)
-        pl.semaphore_wait(many.at[index(1)], 4)
-
-    raw = pl.pallas_call(kernel, OUT, scratch_shapes=(REGULAR, REGULAR((2,))), **specs)
-    assert_lowers_like(ours, raw, COUNT, X)
+    assert_same(build, COUNT, X)
 
 
-def test_remote_copies_that_count(index: Index, over_mesh: Callable[..., Any]) -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: Any) -> None:
-        right = (jax.lax.axis_index("i") + 1) % 4
-        sp.async_remote_copy_counted(x, o, send, recv[0], {"i": right})
-        sp.async_remote_copy_counted(x.at[index(0)], o.at[index(1)], send, recv[1], (right,))
-        sp.wait(send, 2)
-        sp.wait(recv[0])
+def test_remote_counted_copies(index: Index, over_mesh: Callable[..., Any]) -> None:
+    def build(m: Any) -> Any:
+        def kernel(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: Any) -> None:
+            right = (jax.lax.axis_index("i") + 1) % 4
+            m.async_remote_copy_counted(x, o, send, recv.at[index(0)], {"i": right})
+            m.async_remote_copy_counted(
+                x.at[index(0)], o.at[index(1)], send, recv.at[index(1)], (right,)
+            )
+            m.wait(send, 2)
+            m.wait(recv.at[index(0)])
 
-    scratch = (sp.semaphore(), sp.semaphore(2))
-    ours = over_mesh(sp.pallas_call(kernel, OUT, scratch_shapes=scratch), i=4)
+        scratch = (m.semaphore(), m.semaphore(2))
+        return over_mesh(m.pallas_call(kernel, OUT, scratch_shapes=scratch), i=4)
 
-    def kernel(x, o, send, recv):
-        right = (jax.lax.axis_index("i") + 1) % 4
-        pltpu.make_async_remote_copy(x, o, send, recv.at[index(0)], {"i": right}).start()
-        pltpu.make_async_remote_copy(
-            x.at[index(0)], o.at[index(1)], send, recv.at[index(1)], (right,)
-        ).start()
-        pl.semaphore_wait(send, 2)
-        pl.semaphore_wait(recv.at[index(0)])
-
-    raw = pl.pallas_call(kernel, OUT, scratch_shapes=(REGULAR, REGULAR((2,))))
-    assert_lowers_like(ours, over_mesh(raw, i=4), X)
+    assert_same(build, X)
 
 
 def counting(x: sp.Ref, o: sp.Ref, sem: sp.Semaphore) -> None:

@@ -1,7 +1,7 @@
 """Writes docs/misuse-matrix.md: what becomes of each misuse, in raw Pallas and in safepallas.
 
 ``python -m tests.matrix.generate`` in the root of the repository runs every misuse under the JAX
-that is installed, keeps what came of it in ``results-<version>.json`` beside this file, and renders
+that is installed, keeps the results in ``results-<version>.json`` beside this file, and renders
 the page from the results of all versions.
 """
 

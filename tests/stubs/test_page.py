@@ -5,13 +5,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from .test_stubs import HERE, STUBS, environment, need, run, site_packages
+from ..typing.checkers import require
+from .test_stubs import HERE, STUBS, environment, run, site_packages
 
 PAGE = HERE.parents[1] / "docs" / "stubs.md"
 
 
 def test_mypy_says_what_the_page_says(tmp_path: Path) -> None:
-    need("mypy")
+    require("mypy")
     text = PAGE.read_text(encoding="utf-8")
     ((name, kernel),) = re.findall(r"<!--- file: (\S+) -->\n+```python\n(.*?)```", text, re.S)
     ((command, shown),) = re.findall(r"```console\n\$ mypy (.*?)\n(.*?)```", text, re.S)

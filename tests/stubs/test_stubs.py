@@ -11,10 +11,8 @@ import concurrent.futures
 import importlib
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
-import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -26,7 +24,18 @@ import pytest
 
 import safepallas as sp
 
-from ..typing.checkers import CHECKERS, INSTALLED, MYPY, Errors, Files, Line
+from ..loading import load
+from ..typing.checkers import (
+    CHECKERS,
+    INSTALLED,
+    MYPY,
+    Errors,
+    Files,
+    Line,
+    disagreements,
+    marked,
+    require,
+)
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = Path(sp.__file__).resolve().parent
@@ -44,18 +53,6 @@ class Environment(NamedTuple):
     bare: Path  # JAX and safepallas
     stubbed: Path  # and the stubs
     files: Path
-
-
-def unavailable(reason: str) -> None:
-    """Skip with the reason; in CI, fail."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-def need(module: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        unavailable(f"{module} is not installed")
 
 
 def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -86,20 +83,17 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     bare, stubbed = environment(root / "bare"), environment(root / "stubbed")
     shutil.copytree(STUBS / "jax-stubs", site_packages(stubbed) / "jax-stubs")
     files = root / "files"
-    for name in ("reject", "accept"):
-        shutil.copytree(HERE / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(RAW_KERNELS, files / "reference", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(
-        LIBRARY, files / "library" / "safepallas", ignore=shutil.ignore_patterns("__pycache__")
-    )
     spec = importlib.util.find_spec("jax.experimental.pallas.ops.tpu")
     assert spec is not None
     assert spec.origin is not None
-    shutil.copytree(
-        Path(spec.origin).parent,
-        files / "shipped",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for source, name in (
+        (HERE / "reject", "reject"),
+        (HERE / "accept", "accept"),
+        (RAW_KERNELS, "reference"),
+        (LIBRARY, "library/safepallas"),
+        (Path(spec.origin).parent, "shipped"),
+    ):
+        shutil.copytree(source, files / name, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "mypy.ini").write_text(MYPY)
     return Environment(bare, stubbed, files)
 
@@ -141,37 +135,28 @@ def reports(environments: Environment) -> Reports:
         return {key: future.result() for key, future in started.items()}
 
 
-def marked() -> set[Line]:
-    return {
-        Line(path.relative_to(HERE).as_posix(), number)
-        for path in sorted((HERE / "reject").glob("*.py"))
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if re.search(r"# E: \S", line)
-    }
-
-
 def within(errors: Errors, *folders: str) -> Errors:
     return {place: found for place, found in errors.items() if place.file.split("/")[0] in folders}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_misuse_is_an_error_on_its_line_and_on_no_other(checker: str, reports: Reports) -> None:
-    need(checker)
-    errors = within(reports[checker, "stubbed"], "reject")
-    assert len(marked()) >= 30
-    assert sorted(marked() - errors.keys()) == [], "no error"
-    assert {place: errors[place] for place in errors.keys() - marked()} == {}
+    require(checker)
+    texts = {f"reject/{path.name}": path.read_text() for path in (HERE / "reject").glob("*.py")}
+    expected = marked("reject", texts)
+    assert len(expected) >= 90
+    assert disagreements(expected, {checker: reports[checker, "stubbed"]}, "reject/") == []
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_correct_kernels_give_no_error(checker: str, reports: Reports) -> None:
-    need(checker)
+    require(checker)
     assert within(reports[checker, "stubbed"], "accept") == {}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_annotated_kernels_give_no_error_without_the_stubs(checker: str, reports: Reports) -> None:
-    need(checker)
+    require(checker)
     errors = within(reports[checker, "bare"], "accept")
     # To JAX, `with_scoped` has no type at all.
     functions = ast.parse((HERE / "accept" / "kernels.py").read_text()).body
@@ -183,7 +168,7 @@ def test_annotated_kernels_give_no_error_without_the_stubs(checker: str, reports
 
 @pytest.mark.parametrize("checker", sorted(CHECKERS.keys() - {"pyright"}))
 def test_safepallas_gives_no_new_error(checker: str, reports: Reports) -> None:
-    need(checker)
+    require(checker)
     before = within(reports[checker, "bare"], "library")
     assert within(reports[checker, "stubbed"], "library") == before
 
@@ -191,7 +176,7 @@ def test_safepallas_gives_no_new_error(checker: str, reports: Reports) -> None:
 @pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize("folder", ["shipped", "reference"])
 def test_kernels_of_others_give_no_new_error(checker: str, folder: str, reports: Reports) -> None:
-    need(checker)
+    require(checker)
     before = within(reports[checker, "bare"], folder)
     after = within(reports[checker, "stubbed"], folder)
     new = {
@@ -202,13 +187,7 @@ def test_kernels_of_others_give_no_new_error(checker: str, folder: str, reports:
 
 
 def accepted(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"stub_{name}", HERE / "accept" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(HERE / "accept" / f"{name}.py")
 
 
 def test_correct_kernels_are_correct() -> None:
@@ -230,7 +209,7 @@ def test_annotations_change_nothing_that_runs() -> None:
 
 
 def test_stubtest(environments: Environment) -> None:
-    need("mypy")
+    require("mypy")
     command = [str(environments.stubbed / "bin" / "python"), "-m", "mypy.stubtest"]
     version = "0.10" if jax.__version_info__ < (0, 12) else "0.12"
     for allowlist in ("allowlist.txt", f"allowlist-{version}.txt"):

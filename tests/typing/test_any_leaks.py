@@ -150,7 +150,8 @@ def holds_any(annotation: Any) -> bool:
 
 def signatures() -> Iterator[tuple[str, Any]]:
     """All public functions, and the methods of public classes that are safepallas's own."""
-    for name, value in vars(sp).items():
+    for name in dir(sp):
+        value = getattr(sp, name)
         if name.startswith("_") or isinstance(value, types.ModuleType):
             continue
         if not inspect.isclass(value):

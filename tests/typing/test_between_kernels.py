@@ -1,4 +1,4 @@
-"""accept/between_kernels.py: what of it can only be traced and compiled, and why."""
+"""accept/apart.py: what of it can only be traced and compiled, and why."""
 
 import importlib.util
 import re
@@ -21,7 +21,7 @@ X = jax.ShapeDtypeStruct((8, 128), jnp.float32)
 
 @pytest.fixture(scope="module")
 def accepted() -> ModuleType:
-    return load(HERE / "accept" / "between_kernels.py")
+    return load(HERE / "accept" / "apart.py")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def accepted() -> ModuleType:
 def test_no_interpreter_lets_a_semaphore_out(
     interpret: Any, error: type[Exception], message: str, accepted: ModuleType
 ) -> None:
-    """Measured with jax 0.10.2 and 0.12.0.1. Once this fails, let main() run `apart` itself."""
+    """Measured with jax 0.10.2 and 0.12.0.1. Once this fails, let the check run `apart` itself."""
     semaphores = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
 
     def start(x: Any, o: Any, sem: Any) -> None:

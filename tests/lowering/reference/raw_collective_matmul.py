@@ -35,7 +35,7 @@ def mod(value: jax.Array, size: int) -> jax.Array:
     return jax.lax.rem(value, np.int32(size))
 
 
-def meet(size: int) -> None:
+def neighbour_barrier(size: int) -> None:
     """All of up to 5 devices."""
     barrier = pltpu.get_barrier_semaphore()
     if size == 1:
@@ -94,9 +94,9 @@ def build(
 
         @pl.when((step == 0) & (column == 0))
         def _enter() -> None:
-            for way in DIRECTIONS:  # as if the own halves came from a neighbour
+            for way in DIRECTIONS:  # as if a neighbour had sent the own rows
                 pltpu.async_copy(x.at[way], slots.at[way, FIRST], recv.at[way, FIRST])
-            meet(size)
+            neighbour_barrier(size)
 
         @pl.when(column == 0)
         def _begin_step() -> None:
@@ -181,7 +181,3 @@ def build(
         for seed, shape in enumerate([(size * rows, depth), (depth, size * cols)])
     )
     return fn, (x, w)
-
-
-def expected(x: jax.Array, w: jax.Array) -> jax.Array:
-    return jnp.dot(x, w, preferred_element_type=jnp.float32).astype(x.dtype)

@@ -65,7 +65,7 @@ def in_pieces(count: jax.Array, chunk: int, act: Callable[[jax.Array, int], None
         begin, length = begin + (count & length), length // 2
 
 
-def meet(size: int) -> None:
+def all_barrier(size: int) -> None:
     """All of up to 5 devices."""
     barrier = pltpu.get_barrier_semaphore()
     if size == 1:
@@ -140,7 +140,7 @@ def build(
 
         _, total = jax.lax.fori_loop(0, size, lay_out, (ZERO, ZERO))
 
-        meet(size)
+        all_barrier(size)
         if size > 1:
             # From the next device on: so they do not all send to the same one at once.
             next_one = mod(me + 1, size)
@@ -160,7 +160,7 @@ def build(
 
         each(me, size, size, receive)
         if size > 1:
-            # A DMA semaphore counts bytes: what went to all peers is taken together.
+            # A DMA semaphore counts bytes: one wait takes what went to all peers.
             def piece(begin: jax.Array, length: int) -> None:
                 wait_bytes(send, x.at[pl.ds(0, length)])
 
@@ -206,20 +206,3 @@ def random_counts(size: int, sizes: Sizes) -> jax.Array:
     many = size * sizes.experts
     choices = generator.multinomial(sizes.tokens, generator.dirichlet(np.ones(many)), size)
     return jnp.asarray(choices.reshape(size * size, sizes.experts), jnp.int32)
-
-
-def expected(x: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """By destination and source; zero beyond the counts."""
-    size = round(len(counts) ** 0.5)
-    tokens = x.reshape(size, -1, *x.shape[1:])
-    table = counts.reshape(size, size, -1)
-    many = table.sum(axis=2)
-    result = np.zeros((size, *tokens.shape), x.dtype)
-    for source in range(size):
-        ends = np.cumsum(many[source])
-        for destination in range(size):
-            begin = ends[destination] - many[source, destination]
-            mine = tokens[source, begin : ends[destination]]
-            result[destination, source, : len(mine)] = mine
-    arrived = jnp.asarray(result.reshape(size * size, *tokens.shape[1:]))
-    return arrived, table.swapaxes(0, 1).reshape(counts.shape)

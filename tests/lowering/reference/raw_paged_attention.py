@@ -193,19 +193,3 @@ def build(
         return paged_attention(*args, interpret=interpret)
 
     return call, inputs(LENGTHS, KV_HEADS, POOL)
-
-
-def expected(
-    lengths: jax.Array, table: jax.Array, q: jax.Array, k_pages: jax.Array, v_pages: jax.Array
-) -> jax.Array:
-    used = jnp.arange(table.shape[1] * PAGE) < lengths[:, None]
-
-    def gather(pages: jax.Array) -> jax.Array:
-        tokens = pages[:, table].astype(jnp.float32)
-        tokens = tokens.reshape(pages.shape[0], *used.shape, HEAD)
-        return jnp.where(used[..., None], tokens, 0.0)
-
-    scores = jnp.einsum("bhgd,hbtd->bhgt", q.astype(jnp.float32), gather(k_pages)) * HEAD**-0.5
-    weights = jax.nn.softmax(jnp.where(used[:, None, None], scores, -1e30), axis=-1)
-    out = jnp.einsum("bhgt,hbtd->bhgd", weights, gather(v_pages))
-    return out.astype(q.dtype)

@@ -63,8 +63,3 @@ def build(
         return result
 
     return fn, (table, counts, pages)
-
-
-def expected(table: jax.Array, counts: jax.Array, pages: jax.Array) -> jax.Array:
-    copied = jnp.arange(MOST) < counts[:, None]
-    return jnp.where(copied.reshape(-1, 1, 1), pages[table.reshape(-1)], 0.0)

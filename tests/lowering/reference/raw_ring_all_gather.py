@@ -51,8 +51,3 @@ def build(
 
     x = jnp.arange(size * ROWS * COLS, dtype=jnp.float32).reshape(size * ROWS, COLS)
     return fn, (x,)
-
-
-def expected(x: jax.Array) -> jax.Array:
-    blocks = x.reshape(-1, ROWS, COLS)
-    return jnp.tile(blocks, (len(blocks), 1, 1))

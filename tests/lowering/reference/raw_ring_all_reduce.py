@@ -62,8 +62,3 @@ def build(
     size = mesh.shape["x"]
     x = jnp.arange(size * ROWS * COLS, dtype=jnp.float32).reshape(size * ROWS, COLS)
     return fn, (x,)
-
-
-def expected(x: jax.Array) -> jax.Array:
-    blocks = x.reshape(-1, ROWS, COLS)
-    return jnp.tile(blocks.sum(axis=0), (len(blocks), 1))

@@ -107,7 +107,3 @@ def build(
         return gather(table, indices, interpret=interpret)
 
     return fn, (table, indices)
-
-
-def expected(table: jax.Array, indices: jax.Array) -> jax.Array:
-    return table[indices]

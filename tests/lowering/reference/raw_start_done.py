@@ -81,12 +81,3 @@ def build(
     x = jnp.arange(size * sizes.rows * sizes.inner, dtype=jnp.int32).reshape(-1, sizes.inner) % 7
     w = jnp.arange(size * sizes.inner * sizes.cols, dtype=jnp.int32).reshape(-1, sizes.cols) % 5
     return fn, (x.astype(sizes.dtype), w.astype(sizes.dtype))
-
-
-def expected(x: jax.Array, w: jax.Array) -> jax.Array:
-    inner = x.shape[1]
-    blocks = w.reshape(-1, inner, w.shape[1])
-    size = len(blocks)
-    every = jnp.einsum("dri,eic->drec", x.reshape(size, -1, inner), blocks)
-    turned = [jnp.roll(every[d], -d, axis=1) for d in range(size)]
-    return jnp.concatenate(turned)

@@ -50,28 +50,22 @@ def plain(x: sp.Ref, o: sp.Ref) -> None:
     sp.run_scoped(body, sp.dma_semaphore())
 
 
-def decorated(mesh: Any) -> Any:
+def decorated(mesh: Any) -> list[Any]:
+    """With a tuple of scratch, with a class, and without any."""
+
     @sp.kernel(out_type=LIKE, mesh=mesh, scratch_types=(sp.dma_semaphore(),), interpret=True)
-    def copy(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
+    def with_a_tuple(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore) -> None:
         sp.async_copy(x, o, sem).wait()
 
-    return copy
-
-
-def decorated_with_a_class(mesh: Any) -> Any:
     @sp.kernel(out_type=LIKE, mesh=mesh, scratch_types=Buffers, interpret=True)
-    def copy(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    def with_a_class(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
         sp.async_copy(x, o, s.sem).wait()
 
-    return copy
-
-
-def decorated_without_scratch(mesh: Any) -> Any:
     @sp.kernel(out_type=LIKE, mesh=mesh, interpret=True)
-    def copy(x: sp.Ref, o: sp.Ref) -> None:
+    def without(x: sp.Ref, o: sp.Ref) -> None:
         sp.sync_copy(x, o)
 
-    return copy
+    return [with_a_tuple, with_a_class, without]
 
 
 def closes_over(x: jax.Array) -> jax.Array:
@@ -141,7 +135,7 @@ def all_at_once() -> None:
     jax.eval_shape(call, LIKE)
 
 
-def main() -> None:
+def check_core_kernels() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     mesh = tensor_cores(1)
     scratch = (sp.dma_semaphore(), sp.semaphore())
@@ -152,9 +146,7 @@ def main() -> None:
             by_keyword, LIKE, mesh=mesh, scratch_types={"sem": sp.dma_semaphore()}, interpret=True
         ),
         sp.kernel(plain, LIKE, mesh=tensor_cores(2), interpret=True),
-        decorated(mesh),
-        decorated_with_a_class(mesh),
-        decorated_without_scratch(mesh),
+        *decorated(mesh),
     ):
         np.testing.assert_array_equal(call(x), x)
     # The interpreter of JAX 0.10.2 does not keep what is written to refs around a kernel.

@@ -28,7 +28,7 @@ def with_tuple(x: sp.Ref, o: sp.Ref, sems: Sems, done: sp.Semaphore | None, *, s
         sp.wait(done)
 
 
-def main() -> None:
+def check_future_annotations() -> None:
     x = jnp.arange(1024, dtype=jnp.float32).reshape(8, 128)
     like = jax.ShapeDtypeStruct(x.shape, x.dtype)
 

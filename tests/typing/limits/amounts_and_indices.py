@@ -14,79 +14,49 @@ class Sems(sp.Scratch):
     copies = sp.dma_semaphore(2, 2)
 
 
-def trace(body: Callable[[sp.Ref, sp.Ref, Sems], None]) -> None:
+def trace(kernel: Callable[[sp.Ref, sp.Ref, Sems], None]) -> None:
     x = jnp.zeros((8, 128), jnp.float32)
-    sp.pallas_call(body, jax.ShapeDtypeStruct(x.shape, x.dtype), scratch_shapes=Sems)(x)
+    sp.pallas_call(kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), scratch_shapes=Sems)(x)
 
 
-def bool_amount() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.count, True)  # L: a bool is an int
-
-    trace(kernel)
+def bool_amount(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.count, True)  # L: a bool is an int
 
 
-def float_array_amount() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.count, x[0, 0])  # L: jax.Array says nothing of its dtype
-
-    trace(kernel)
+def float_array_amount(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.count, x[0, 0])  # L: jax.Array says nothing of its dtype
 
 
-def vector_amount() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.wait(s.count, jnp.zeros(2, jnp.int32))  # L: nor of its shape
-
-    trace(kernel)
+def vector_amount(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.wait(s.count, jnp.zeros(2, jnp.int32))  # L: nor of its shape
 
 
-def negative_amount() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.count, -1)  # L: int says nothing of its sign
-
-    trace(kernel)
+def negative_amount(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.count, -1)  # L: int says nothing of its sign
 
 
-def wait_for_nothing() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.wait(s.count, 0)  # L: nor of its value
-
-    trace(kernel)
+def wait_for_nothing(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.wait(s.count, 0)  # L: nor of its value
 
 
-def out_of_bounds() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.slots.at[2])  # L: the rank is typed, the sizes are not
-
-    trace(kernel)
+def out_of_bounds(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.slots.at[2])  # L: the rank is typed, the sizes are not
 
 
-def bool_index() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.slots.at[False])  # L: a bool is an int
-
-    trace(kernel)
+def bool_index(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.slots.at[False])  # L: a bool is an int
 
 
-def float_array_index() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.async_copy(x, o, s.copies.at[0, x[0, 0]])  # L: jax.Array says nothing of its dtype
-
-    trace(kernel)
+def float_array_index(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.async_copy(x, o, s.copies.at[0, x[0, 0]])  # L: jax.Array says nothing of its dtype
 
 
-def negative_priority() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.async_copy(x, o, s.copies.at[0, 0], priority=-1)  # L: int says nothing of its sign
-
-    trace(kernel)
+def negative_priority(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.async_copy(x, o, s.copies.at[0, 0], priority=-1)  # L: int says nothing of its sign
 
 
-def negative_core() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.count, core_index=-1)  # L: int says nothing of its sign
-
-    trace(kernel)
+def negative_core(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.count, core_index=-1)  # L: int says nothing of its sign
 
 
 def negative_size() -> None:

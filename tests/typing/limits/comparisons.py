@@ -3,6 +3,8 @@ and ty take ``==`` between any two objects, as Python does, and no annotation of
 that: where it does not fit, they ask the other side.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -17,44 +19,33 @@ class Sems(sp.Scratch):
     slots = sp.semaphore(2)
 
 
-def equal_to_a_number() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        empty = s.done == 0  # L(pyrefly, ty): every object has ==
-        del empty
-
+def trace(kernel: Callable[[sp.Ref, Sems], None]) -> None:
     sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
 
 
-def unequal_to_a_number() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        busy = s.copied != 1  # L(pyrefly, ty): every object has !=
-        del busy
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def equal_to_a_number(o: sp.Ref, s: Sems) -> None:
+    empty = s.done == 0  # L(pyrefly, ty): every object has ==
+    del empty
 
 
-def number_in_an_array() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        found = 0 in s.slots  # L(ty): whatever can be iterated over can be searched
-        del found
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def unequal_to_a_number(o: sp.Ref, s: Sems) -> None:
+    busy = s.copied != 1  # L(pyrefly, ty): every object has !=
+    del busy
 
 
-def two_kinds() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        same = s.done == s.copied  # L(pyrefly, ty): every object has ==
-        assert not same
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def number_in_an_array(o: sp.Ref, s: Sems) -> None:
+    found = 0 in s.slots  # L(ty): whatever can be iterated over can be searched
+    del found
 
 
-def one_and_many() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        same = s.done == s.slots  # L(pyrefly, ty): every object has ==
-        assert not same
+def two_kinds(o: sp.Ref, s: Sems) -> None:
+    same = s.done == s.copied  # L(pyrefly, ty): every object has ==
+    assert not same
 
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+def one_and_many(o: sp.Ref, s: Sems) -> None:
+    same = s.done == s.slots  # L(pyrefly, ty): every object has ==
+    assert not same
 
 
 LIMITS = {

@@ -28,62 +28,38 @@ def trace(kernel: Callable[[sp.Ref, sp.Ref, Sems], None]) -> None:
     )
 
 
-def unknown_axis() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.ready, device_id={"z": 0})  # L: the mesh is not in the types
-
-    trace(kernel)
+def unknown_axis(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.ready, device_id={"z": 0})  # L: the mesh is not in the types
 
 
-def too_few_coordinates() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.async_remote_copy(x, o, s.send, s.recv, (0,))  # L: nor is the number of its axes
-
-    trace(kernel)
+def too_few_coordinates(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.async_remote_copy(x, o, s.send, s.recv, (0,))  # L: nor is the number of its axes
 
 
-def one_int_on_two_axes() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.async_remote_copy(x, o, s.send, s.recv, 0)  # L: as above
-
-    trace(kernel)
+def one_int_on_two_axes(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.async_remote_copy(x, o, s.send, s.recv, 0)  # L: as above
 
 
-def no_such_device() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.ready, device_id=(1, 0))  # L: nor are its sizes
-
-    trace(kernel)
+def no_such_device(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.ready, device_id=(1, 0))  # L: nor are its sizes
 
 
-def bool_coordinate() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.signal(s.ready, device_id={"x": False})  # L: a bool is an int
-
-    trace(kernel)
+def bool_coordinate(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.signal(s.ready, device_id={"x": False})  # L: a bool is an int
 
 
-def other_shape() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.async_copy(x.at[0], o, s.send)  # L: shapes and dtypes of refs are not in the types
-
-    trace(kernel)
+def other_shape(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.async_copy(x.at[0], o, s.send)  # L: shapes and dtypes of refs are not in the types
 
 
-def after_the_scope() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        kept: list[sp.Semaphore] = []
-        sp.run_scoped(lambda sem: kept.append(sem), sp.semaphore())
-        sp.signal(kept[0])  # L: lifetimes are not in the types
-
-    trace(kernel)
+def after_the_scope(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    kept: list[sp.Semaphore] = []
+    sp.run_scoped(lambda sem: kept.append(sem), sp.semaphore())
+    sp.signal(kept[0])  # L: lifetimes are not in the types
 
 
-def no_collective_id() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
-        sp.wait(sp.get_barrier_semaphore())  # L: the call is somewhere else
-
-    trace(kernel)
+def no_collective_id(x: sp.Ref, o: sp.Ref, s: Sems) -> None:
+    sp.wait(sp.get_barrier_semaphore())  # L: the call is somewhere else
 
 
 def unused_collective_id() -> None:

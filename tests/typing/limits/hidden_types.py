@@ -1,6 +1,7 @@
 """Types that get lost on the way: Any, partials, lists, raw requests, JAX's control flow."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,6 +22,10 @@ class Buffers(sp.Scratch):
 
 class Others(sp.Scratch):
     done = sp.semaphore()
+
+
+def trace(kernel: Callable[[sp.Ref, sp.Ref, Buffers], None]) -> None:
+    sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers)(X)
 
 
 def copies(x: sp.Ref, o: sp.Ref, sem: sp.DmaSemaphore, *, scale: float = 1.0) -> None:
@@ -114,30 +119,21 @@ def int16_buffer() -> None:
     sp.pallas_call(kernel, LIKE)(X)
 
 
-def adopted_as_another() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-        sp.signal(sp.adopt(s.sem.ref, sp.semaphore()))  # L: a raw ref does not say its kind
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers)(X)
+def adopted_as_another(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    sp.signal(sp.adopt(s.sem.ref, sp.semaphore()))  # L: a raw ref does not say its kind
 
 
-def operand_of_cond() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-        def branch(sem: sp.DmaSemaphore) -> None:
-            sp.async_copy(x, o, sem).wait()
+def operand_of_cond(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    def branch(sem: sp.DmaSemaphore) -> None:
+        sp.async_copy(x, o, sem).wait()
 
-        jax.lax.cond(x[0, 0] > 0, branch, branch, s.done)  # L: operands are Any to JAX
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers)(X)
+    jax.lax.cond(x[0, 0] > 0, branch, branch, s.done)  # L: operands are Any to JAX
 
 
-def rebuilt_pytree() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-        structure = jax.tree.structure(s.sem)
-        sem = jax.tree.unflatten(structure, [s.done.ref])
-        sp.async_copy(x, o, sem).wait()  # L: trees are Any to JAX
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers)(X)
+def rebuilt_pytree(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    structure = jax.tree.structure(s.sem)
+    sem = jax.tree.unflatten(structure, [s.done.ref])
+    sp.async_copy(x, o, sem).wait()  # L: trees are Any to JAX
 
 
 def hidden_request() -> None:
@@ -154,11 +150,8 @@ def raw_field() -> None:
     del Raw
 
 
-def host_device() -> None:
-    def kernel(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
-        sp.signal(s.done, device_id=jax.devices()[0])  # L: jax.Device is Any
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Buffers)(X)
+def host_device(x: sp.Ref, o: sp.Ref, s: Buffers) -> None:
+    sp.signal(s.done, device_id=jax.devices()[0])  # L: jax.Device is Any
 
 
 LIMITS = {

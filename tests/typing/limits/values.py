@@ -1,5 +1,7 @@
 """Semaphores taken for values, where every object is welcome."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -14,42 +16,31 @@ class Sems(sp.Scratch):
     slots = sp.semaphore(2)
 
 
-def truth() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        # mypy does not look at __bool__, whatever that is declared to return.
-        if s.done:  # L(mypy, pyright): every object has a truth value
-            sp.signal(s.done)
-
+def trace(kernel: Callable[[sp.Ref, Sems], None]) -> None:
     sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
 
 
-def negation() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        waiting = not s.done  # L(mypy, pyright, pyrefly): as above
-        del waiting
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def truth(o: sp.Ref, s: Sems) -> None:
+    # mypy does not look at __bool__, whatever that is declared to return.
+    if s.done:  # L(mypy, pyright): every object has a truth value
+        sp.signal(s.done)
 
 
-def conversion() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        o[0, 0] = jnp.asarray(s.done)  # L: asarray takes Any
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def negation(o: sp.Ref, s: Sems) -> None:
+    waiting = not s.done  # L(mypy, pyright, pyrefly): as above
+    del waiting
 
 
-def deletion() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        del s.sem  # L: no checker looks for `__delete__`
-
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+def conversion(o: sp.Ref, s: Sems) -> None:
+    o[0, 0] = jnp.asarray(s.done)  # L: asarray takes Any
 
 
-def by_name() -> None:
-    def kernel(o: sp.Ref, s: Sems) -> None:
-        setattr(s, f"{'done'}", s.slots.at[0])  # L: setattr takes any name and value
+def deletion(o: sp.Ref, s: Sems) -> None:
+    del s.sem  # L: no checker looks for `__delete__`
 
-    sp.pallas_call(kernel, LIKE, scratch_shapes=Sems, interpret=True)()
+
+def by_name(o: sp.Ref, s: Sems) -> None:
+    setattr(s, f"{'done'}", s.slots.at[0])  # L: setattr takes any name and value
 
 
 LIMITS = {

@@ -55,9 +55,9 @@ def copies(x: sp.Ref, o: sp.Ref, send: sp.DmaSemaphore, recv: sp.DmaSemaphore) -
     assert_type(sp.wait_bytes(recv, o.at[0]), None)
 
 
-def counted(x: sp.Ref, o: sp.Ref, sent: sp.Semaphore, came: sp.Semaphore) -> None:
-    assert_type(sp.async_copy_counted(x, o, sent), None)
-    assert_type(sp.async_remote_copy_counted(x, o.at[0], sent, came, {"x": 1}), None)
+def counted(x: sp.Ref, o: sp.Ref, send: sp.Semaphore, recv: sp.Semaphore) -> None:
+    assert_type(sp.async_copy_counted(x, o, send), None)
+    assert_type(sp.async_remote_copy_counted(x, o.at[0], send, recv, {"x": 1}), None)
 
 
 def data(x: sp.Ref, i: jax.Array) -> None:
