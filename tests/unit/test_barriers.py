@@ -13,7 +13,17 @@ from jax.sharding import PartitionSpec as P
 
 import safepallas as sp
 
-from .helpers import FLOATS, MESHES, Case, assert_ours, equations, judge, table, trace_call
+from .helpers import (
+    FLOATS,
+    MESHES,
+    Case,
+    assert_ours,
+    equations,
+    judge,
+    judge_under_x64,
+    table,
+    trace_call,
+)
 
 PARAMS = pltpu.CompilerParams(collective_id=7)
 TYPE, VALUE = sp.errors.AxisTypeError, sp.errors.AxisError
@@ -88,9 +98,7 @@ def test_axes(case: Case) -> None:
 
 
 def test_axes_under_x64() -> None:
-    with jax.enable_x64(True):
-        for case in CASES:
-            judge(case)
+    judge_under_x64(CASES)
 
 
 Body = Callable[[], None]
@@ -150,18 +158,21 @@ def test_in_a_kernel_of_raw_pallas(name: str) -> None:
 
 def test_an_axis_that_shard_map_leaves_out() -> None:
     """A device does not know where it is along it."""
-    mesh = MESHES["two axes"]
-    for axis, error in (("x", None), ("y", sp.errors.AxisError)):
-        call = call_of(lambda axis=axis: sp.barrier_all(axis))
+
+    def trace_over(axis: str) -> None:
         fn: Any = jax.shard_map(
-            call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False
+            call_of(lambda: sp.barrier_all(axis)),
+            mesh=MESHES["two axes"],
+            in_specs=P("x"),
+            out_specs=P("x"),
+            axis_names={"x"},
+            check_vma=False,
         )
-        shape = jax.ShapeDtypeStruct((16, 128), jnp.float32)
-        if error is None:
-            jax.eval_shape(fn, shape)
-        else:
-            with pytest.raises(error, match="The axes are 'x'"):
-                jax.eval_shape(fn, shape)
+        jax.eval_shape(fn, jax.ShapeDtypeStruct((16, 128), jnp.float32))
+
+    trace_over("x")
+    with pytest.raises(sp.errors.AxisError, match="The axes are 'x'"):
+        trace_over("y")
 
 
 def by_hand() -> None:
@@ -254,29 +265,23 @@ def test_scoped_semaphores_are_counted() -> None:
     def kernel(x: Any, o: Any, sems: Any) -> None:
         sp.barrier_neighbors("x")
 
-    for held, warns in ((398, False), (399, True)):
-        call = sp.pallas_call(
-            kernel, FLOATS, scratch_shapes=(sp.semaphore(held),), compiler_params=PARAMS
-        )
-        if warns:
-            with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 400"):
-                over(call, x=6)
-        else:
-            over(call, x=6)
+    def ring_beside(held: int) -> None:
+        scratch = (sp.semaphore(held),)
+        over(sp.pallas_call(kernel, FLOATS, scratch_shapes=scratch, compiler_params=PARAMS), x=6)
+
+    ring_beside(398)
+    with pytest.warns(sp.errors.SemaphoreLimitWarning, match="holds 400"):
+        ring_beside(399)
 
 
 def test_no_semaphores_on_small_rings() -> None:
     assert not list(equations(over(call_of(X), x=5), "run_scoped"))
 
 
-def test_returns_nothing() -> None:
+def test_returns_nothing_also_over_a_grid() -> None:
     got: list[Any] = []
-    over(call_of(lambda: got.extend(body() for body in BARRIERS.values())), x=6)
+    over(call_of(lambda: got.extend(body() for body in BARRIERS.values()), grid=(3,)), x=6)
     assert got == [None, None]
-
-
-def test_over_a_grid() -> None:
-    over(call_of(X, grid=(3,)), x=6)
 
 
 @pytest.mark.parametrize("mesh", ["one axis", "two axes"])

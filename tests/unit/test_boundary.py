@@ -226,6 +226,11 @@ def test_no_annotation() -> None:
     call(lambda *refs: None, (sp.semaphore(),))
 
 
+def test_a_tuple_of_another_length() -> None:
+    dma, regular = sp.dma_semaphore(), sp.semaphore()
+    refused(annotated(tuple[sp.DmaSemaphore, sp.Semaphore]), ((dma, regular, dma),))
+
+
 def test_first_parameter_that_disagrees_is_named() -> None:
     def kernel(x: sp.Ref, o: sp.Ref, a: sp.Semaphore, b: sp.Semaphore) -> None: ...
 

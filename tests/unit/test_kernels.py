@@ -43,6 +43,9 @@ def trace_both(first: Any, second: Any, *specs: Any, **options: Any) -> Any:
 def nothing(*refs: Any) -> None: ...
 
 
+def unused(*refs: Any) -> None: ...
+
+
 def wait_for_barrier(*refs: Any) -> None:
     sp.wait(sp.get_barrier_semaphore())
 
@@ -129,13 +132,9 @@ def test_barrier_and_collective_id() -> None:
         trace(nothing, compiler_params=WITH_ID)
 
 
-def unused(*refs: Any) -> None: ...
-
-
-@pytest.mark.parametrize("again", [1, 2])
-def test_several_bodies_answer_together_for_a_collective_id(again: int) -> None:
+def test_several_bodies_share_a_collective_id() -> None:
     allowed = pltpu.CompilerParams(collective_id=3, allow_collective_id_without_custom_barrier=True)
-    for _ in range(again):
+    for _ in range(2):
         trace_both(wait_for_barrier, unused, compiler_params=WITH_ID)
         trace_both(unused, wait_for_barrier, compiler_params=WITH_ID)
         trace_both(nothing, unused, compiler_params=allowed)

@@ -54,24 +54,19 @@ wide = sp.dma_semaphore(2, 2)
 data = sp.dma_semaphore()
 
 
-def leaked(spec: Any) -> Any:
+def leaked(spec: Any, make: Callable[[Any], Any] = lambda sem: sem) -> Any:
+    """A handle, or what is made of it, that has left its scope."""
     things: list[Any] = []
 
     def leaker(sem: Any) -> None:
-        things.append(sem)
+        things.append(make(sem))
 
     sp.run_scoped(leaker, spec)
     return things[0]
 
 
 def leaked_copy(x: Any, o: Any, other: Any) -> Any:
-    things: list[Any] = []
-
-    def copier(sem: Any) -> None:
-        things.append(sp.make_async_remote_copy(x, o, sem, other, 1))
-
-    sp.run_scoped(copier, data)
-    return things[0]
+    return leaked(data, lambda sem: sp.make_async_remote_copy(x, o, sem, other, 1))
 
 
 def forged(handle: Any, ref: Any) -> Any:
@@ -80,10 +75,6 @@ def forged(handle: Any, ref: Any) -> Any:
 
 def set_field(x: Any, o: Any, s: Any) -> None:
     s.done = None
-
-
-def subclass(cls: Any) -> Any:
-    return type("Own", (cls,), {})
 
 
 def two_axes(x: Any, o: Any, s: Any) -> None:
@@ -218,7 +209,7 @@ MESSAGES: dict[str, Message] = {
         f"{method} after its scope": row(
             lambda x, o, s, method=method: getattr(leaked_copy(x, o, s.send), method)(),
             f"{method}: DmaSemaphore 'sem' (allocated at <<at data = >>) is used after its scope, "
-            f"run_scoped <<def copier>>, {ENDED}",
+            f"run_scoped <<def leaker>>, {ENDED}",
         )
         for method in ("start", "wait", "wait_send", "wait_recv")
     },
@@ -539,7 +530,7 @@ MESSAGES: dict[str, Message] = {
     ),
     **{
         f"{cls.__name__} subclassed": says(
-            lambda cls=cls: subclass(cls),
+            lambda cls=cls: type("Own", (cls,), {}),
             f"{cls.__name__} is final: it cannot be subclassed.",
         )
         for cls in (sp.Semaphore, sp.SemaphoreArray, sp.Spec, sp.LocalCopy)
