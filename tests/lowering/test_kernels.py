@@ -24,7 +24,6 @@ DMA = pltpu.SemaphoreType.DMA
 REGULAR = pltpu.SemaphoreType.REGULAR
 SMEM_SPEC = pl.BlockSpec(memory_space=pltpu.SMEM)
 VMEM_SPEC = pl.BlockSpec(memory_space=pltpu.VMEM)
-SEM_SPEC = pl.BlockSpec(memory_space=pltpu.SEMAPHORE)
 
 Index = Callable[[int], Any]
 

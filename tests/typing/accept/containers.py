@@ -31,7 +31,7 @@ ROWS = 4
 class Stream(NamedTuple):
     arrived: DmaSemaphores
     credit: sp.Semaphore | None
-    count: jax.Array
+    copies: jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -74,13 +74,13 @@ def carried_groups(
         sp.async_copy(x.at[0, row], o.at[0, row], stream.arrived.at[slot]).wait()
         if stream.credit is not None:
             sp.signal(stream.credit)
-        return stream._replace(count=stream.count + 1)
+        return stream._replace(copies=stream.copies + 1)
 
     for with_credit in (credit, None):
         begun = Stream(arrived, with_credit, jnp.int32(0))
         ended: Stream = jax.lax.fori_loop(0, ROWS, step, begun)
         if ended.credit is not None:
-            sp.wait(ended.credit, ended.count)
+            sp.wait(ended.credit, ended.copies)
 
     # A registered dataclass: the carry of a scan, and the operand of a branch.
     def scanned(channel: Lane, row: jax.Array) -> tuple[Lane, None]:

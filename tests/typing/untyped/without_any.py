@@ -1,0 +1,5 @@
+"""An expression of Any in a file of this name, for mypy to find."""
+
+import json
+
+value = json.loads("1")
