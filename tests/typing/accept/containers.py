@@ -270,7 +270,8 @@ def control_flow(x: sp.Ref, o: sp.Ref, sems: DmaSemaphores, count: sp.Semaphore)
         sp.signal(count)
         return i + 1, signals + 1
 
-    _, signals = jax.lax.while_loop(more, step, (jnp.int32(0), jnp.int32(0)))
+    zero = jnp.int32(0)
+    signals: jax.Array = jax.lax.while_loop(more, step, (zero, zero))[1]
     sp.wait(count, signals)
 
 
