@@ -28,6 +28,8 @@ NOTHING_RAISED = {
     "safepallas.testing.Guard": "a record",
     "safepallas.verification.Finding": "a record",
     "safepallas.verification.Finding.text": "made from what it holds",
+    "safepallas.verification.Note": "a record",
+    "safepallas.verification.Note.text": "made from what it holds",
     "safepallas.SemaphoreArray.shape": "known from the request",
     "safepallas.SemaphoreArray.at": "what is indexed raises: the class says what",
     "safepallas.Spec.shape": "known from the request",

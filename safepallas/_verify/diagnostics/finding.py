@@ -66,7 +66,8 @@ class Finding:
 class Note:
     """What is worth knowing and not wrong: two writes of the same bytes to the same region.
 
-    `lines` are those of the source.
+    `lines` are those of the source, `detail` what was seen, as a record, and `program` the events
+    that it names.
 
     Example::
 
