@@ -145,7 +145,7 @@ class _Counts:
 
     def __init__(self, devices: list[list[Step | Begin | End]]) -> None:
         # For each semaphore of each device: who signals it, and the sums up to each step.
-        self.sent: dict[Place, list[tuple[int, list[int]]]] = {}
+        self.signalled: dict[Place, list[tuple[int, list[int]]]] = {}
         self.taken: dict[Place, list[int]] = {}
         for device, steps in enumerate(devices):
             out = {(x.device, x.sem) for x in steps if isinstance(x, Signal)}
@@ -155,18 +155,18 @@ class _Counts:
                     for x in steps
                 )
                 sums = [0, *itertools.accumulate(amounts)]
-                self.sent.setdefault(place, []).append((device, sums))
+                self.signalled.setdefault(place, []).append((device, sums))
             for sem in {x.sem for x in steps if isinstance(x, Wait)}:
                 amounts = (x.amount if isinstance(x, Wait) and x.sem == sem else 0 for x in steps)
                 self.taken[device, sem] = [0, *itertools.accumulate(amounts)]
 
     def count(self, place: Place, state: State) -> int:
-        arrived = sum(sums[state[device]] for device, sums in self.sent.get(place, ()))
+        arrived = sum(sums[state[device]] for device, sums in self.signalled.get(place, ()))
         return arrived - (self.taken[place][state[place[0]]] if place in self.taken else 0)
 
     def left_in(self, device: int, scope: int, state: State) -> bool:
         """Whether a device has a count on a semaphore of a scope."""
-        places = (place for place in self.sent if place[0] == device and place[1][0] == scope)
+        places = (place for place in self.signalled if place[0] == device and place[1][0] == scope)
         return any(self.count(place, state) for place in places)
 
 

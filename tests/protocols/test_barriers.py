@@ -159,21 +159,21 @@ def test_what_devices_know_on_large_rings(size: int) -> None:
     rounds: list[list[tuple[Program, Wait]]] = []
     for program in programs:
         assert isinstance(program[0], Enter)  # before any signal
-        sent: Program = []
+        signalled: Program = []
         mine = []
         for step in program[1:-1]:
             if isinstance(step, Wait):
-                mine.append((sent, step))
-                sent = []
+                mine.append((signalled, step))
+                signalled = []
             else:
-                sent.append(step)
+                signalled.append(step)
         rounds.append(mine)
     assert [len({wait.sem for _, wait in mine}) for mine in rounds] == [len(rounds[0])] * size
     for number in range(len(rounds[0])):
         heard: list[list[int]] = [[] for _ in range(size)]
         for device, mine in enumerate(rounds):
-            sent, wait = mine[number]
-            for step in sent:
+            signalled, wait = mine[number]
+            for step in signalled:
                 assert isinstance(step, Signal)
                 assert step.sem == wait.sem
                 assert step.sem == BARRIER or step.device in known[device]

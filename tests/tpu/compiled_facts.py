@@ -108,8 +108,8 @@ def copy(source: Any, target: Any, sem: Any) -> None:
     pltpu.async_copy(source, target, sem).wait()
 
 
-def send(x: Any, o: Any, sent: Any, received: Any) -> None:
-    pltpu.async_remote_copy(x, o, sent, received, device_id={"x": right()}).wait()
+def send(x: Any, o: Any, s: Any, r: Any) -> None:
+    pltpu.async_remote_copy(x, o, s, r, device_id={"x": right()}).wait()
 
 
 # The barrier at the entry

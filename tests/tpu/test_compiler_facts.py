@@ -1,7 +1,7 @@
 """What the verifier's model takes from the TPU compiler: small kernels, and what it makes of them.
 
 A libtpu that does otherwise turns one of these red: then the rule of the model that rests on it
-has to be looked at again. The semaphores are "sync flags" there: ``vsyncadd F,n`` adds, ``vwait.ge
+has to be read again. The semaphores are "sync flags" there: ``vsyncadd F,n`` adds, ``vwait.ge
 F,n`` blocks until F is at least n, ``dma.done F,n`` blocks and takes n, in granules of 32 bytes.
 """
 

@@ -141,7 +141,7 @@ def judge(case: Case) -> BaseException | None:
     return info.value
 
 
-def judge_together(cases: list[Case]) -> None:
+def judge_all(cases: list[Case]) -> None:
     """Judge all cases, in one kernel for each mesh.
 
     Faster than one by one. A refusal leaves nothing behind, so that the cases do not see each
@@ -169,7 +169,7 @@ def judge_together(cases: list[Case]) -> None:
 def judge_under_x64(cases: list[Case]) -> None:
     """The same of all cases with 64 bit types."""
     with jax.enable_x64(True):
-        judge_together(cases)
+        judge_all(cases)
 
 
 def assert_ours(error: BaseException, expected: type[BaseException]) -> None:

@@ -1,4 +1,4 @@
-"""Copies that count: where they cannot, and what they are traced to where they can."""
+"""Counting copies: where they cannot, and what they are traced to where they can."""
 
 from collections.abc import Callable
 from typing import Any
@@ -191,7 +191,7 @@ def test_what_the_interpreter_does_otherwise(name: str) -> None:
     trace(INDIRECT[name])
 
 
-def test_raw_copies_that_count_are_refused_too() -> None:
+def test_raw_counting_copies_are_refused_too() -> None:
     def act(k: Kernel) -> None:
         pltpu.make_async_copy(k.x, k.o, k.regular0.ref).start()
 

@@ -16,7 +16,7 @@ from .helpers import (
     Act,
     Case,
     Kernel,
-    judge_together,
+    judge_all,
     judge_under_x64,
     scalar_dtypes,
     trace,
@@ -170,11 +170,11 @@ FAULTS = [
 def test_device_ids(op: str, mesh: str) -> None:
     cases = [case for case in CASES if case.name.startswith(f"{op} ") and case.mesh == mesh]
     assert len(cases) > 100
-    judge_together(cases)
+    judge_all(cases)
 
 
 def test_order_of_faults() -> None:
-    judge_together(FAULTS)
+    judge_all(FAULTS)
 
 
 def test_device_ids_under_x64() -> None:

@@ -17,7 +17,7 @@ from .helpers import (
     SIZES,
     Case,
     Kernel,
-    judge_together,
+    judge_all,
     judge_under_x64,
     scalar_dtypes,
     trace,
@@ -175,7 +175,7 @@ for kind in KINDS:
 
 @pytest.mark.parametrize("part", range(40))
 def test_misuse(part: int) -> None:
-    judge_together(CASES[part::40])
+    judge_all(CASES[part::40])
 
 
 def test_misuse_under_x64() -> None:

@@ -33,7 +33,7 @@ def test_overlaps(seed: int, ranks: list[int]) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_covers(seed: int) -> None:
-    """Of two boxes, one covers the other if it meets whatever the other overlapping."""
+    """Of two boxes, one covers the other if it overlaps all that the other overlaps."""
     regions = boxes(seed, [0, 1])
     for a, b in itertools.product(regions, repeat=2):
         if covers(a, b):

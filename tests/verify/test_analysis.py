@@ -254,7 +254,7 @@ def test_a_wait_in_between_keeps_a_sum_small() -> None:
 
 
 def twice(*between: Event) -> Analysis:
-    """A block is copied to the same place twice, and nothing orders the two."""
+    """A block is copied to the same place twice, with no happens-before order."""
     waits: list[Event] = [Wait(Semaphore(0, SEND), 512, line(4))] * 2
     copies = [local(2, INPUT, OUT, 512, 0, 1), local(3, INPUT, OUT, 512, 0, 1)]
     return analyse(program([inside(copies[0], *between, copies[1], *waits)]))

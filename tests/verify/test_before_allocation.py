@@ -123,7 +123,7 @@ def test_a_copy_before_the_other_has_allocated() -> None:
     )
 
 
-def test_safe_where_both_meet_inside_the_scope() -> None:
+def test_safe_with_a_barrier_inside_the_scope() -> None:
     assert judge(signals(nothing, barrier)).verdict == "safe"
     assert judge(copies(nothing, barrier)).verdict == "safe"
 

@@ -87,7 +87,7 @@ def test_waits_for_as_much_as_the_other_sends() -> None:
     def build(mine: bool) -> Any:
         def kernel(n: Any, x: Any, o: Any, send: Any, recv: Any) -> None:
             other = 1 - lax.axis_index("x")
-            sent, received = n[1 - other], n[1 - other] if mine else n[other]
+            given, received = n[1 - other], n[1 - other] if mine else n[other]
 
             def start(i: Any, carry: None) -> None:
                 pltpu.make_async_remote_copy(
@@ -97,8 +97,8 @@ def test_waits_for_as_much_as_the_other_sends() -> None:
             def wait(i: Any, semaphore: Any) -> Any:
                 pltpu.make_async_copy(x.at[0], x.at[0], semaphore).wait()
 
-            lax.fori_loop(0, sent, start, None)
-            lax.fori_loop(0, sent, lambda i, c: wait(i, send), None)
+            lax.fori_loop(0, given, start, None)
+            lax.fori_loop(0, given, lambda i, c: wait(i, send), None)
             lax.fori_loop(0, received, lambda i, c: wait(i, recv), None)
 
         call = pl.pallas_call(

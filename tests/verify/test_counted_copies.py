@@ -1,4 +1,4 @@
-"""Copies that count on regular semaphores, in protocols that are safe and in some that are not."""
+"""Counting copies on regular semaphores, in protocols that are safe and in some that are not."""
 
 from collections.abc import Callable
 from pathlib import Path

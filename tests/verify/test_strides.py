@@ -38,7 +38,7 @@ def numbers(region: Region) -> set[tuple[int, ...]]:
     return set(itertools.product(*(range(*end) for end in ends)))
 
 
-def test_rows_meet_where_they_have_a_number_in_common() -> None:
+def test_rows_overlap_where_they_have_a_number_in_common() -> None:
     for a, b, s in itertools.product(range(6), range(8), (1, 2, 3, 4)):
         for c, d, t in itertools.product(range(6), range(8), (1, 2, 3, 6)):
             one, other = row(a, b, s), row(c, d, t)

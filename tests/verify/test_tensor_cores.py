@@ -181,7 +181,7 @@ def test_the_barrier_of_the_library() -> None:
     finds(judge(lambda: build(0)), {"race"})
 
 
-def test_three_cores_meet() -> None:
+def test_a_barrier_of_three_cores() -> None:
     def body(x: Any, o: Any, sem: Any) -> None:
         core_barrier(sem)
 

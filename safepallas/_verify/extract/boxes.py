@@ -285,7 +285,7 @@ def _unflatten(box: Box, new: Sequence[int], old: Sequence[int]) -> list[tuple[i
 
 
 def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[range, range]]:
-    """Which dimensions of two shapes hold the same elements: as few together as can be."""
+    """Which dimensions of two shapes hold the same elements: as few at a time as can be."""
     if not all(new) or not all(old):
         return [(range(len(new)), range(len(old)))]
     groups: list[tuple[range, range]] = []

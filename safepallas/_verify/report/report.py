@@ -43,10 +43,10 @@ class Report:
     """The verdict on a protocol, and the reasons. `verify` makes it.
 
     `verdict` is ``"safe"``, ``"unsafe"`` (there are `findings`) or ``"undecided"`` (the reason is
-    in `undecided`). `notes` tell what is worth knowing and not wrong, `accepted` holds the findings of
-    kinds that ``accept=`` names. It holds for the devices and the values that were given, and no others; they
-    are listed at the end of the text, ``str(report)``. `program` and `analysis` are what the
-    pictures are drawn from; their classes are private.
+    in `undecided`). `notes` tell what is worth knowing and not wrong, `accepted` holds the findings
+    of the kinds that ``accept=`` names. The verdict holds for the devices and the values that were
+    given, and no others; they are listed at the end of the text, ``str(report)``. `program` and
+    `analysis` are what the pictures are drawn from; their classes are private.
 
     Raises:
         ValueError: The verdict does not agree with the reasons.

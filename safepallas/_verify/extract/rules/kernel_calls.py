@@ -106,7 +106,7 @@ def enter(core: Core, call: Call) -> Generator[None, None, bool]:
     if place not in call.places:
         return False
     core.is_inside = True
-    is_alone = mesh.size == mesh.cores  # one device: its cores start together
+    is_alone = mesh.size == mesh.cores  # one device: its cores start at the same time
     if call.has_barrier and not is_alone:
         shared.assumed[_ENTRY_BARRIER] = None
     all_devices_wait = call.has_barrier or is_alone
@@ -306,14 +306,16 @@ class _CompiledCall:
                 refs.append(core.hold(value, self.call.arguments[i].name))
             elif alias >= 0 and alias not in windows:
                 refs.append(refs[alias])
-            elif (twin := self._twin(k, given)) is not None and twin not in windows:
-                refs.append(refs[twin])
+            elif (
+                same_array := self._same_array(k, given)
+            ) is not None and same_array not in windows:
+                refs.append(refs[same_array])
             else:
                 refs.append(self._ref(core, i, value))
                 refs[-1].stays = operand.stays
         return refs, windows
 
-    def _twin(self, k: int, given: Sequence[Value]) -> int | None:
+    def _same_array(self, k: int, given: Sequence[Value]) -> int | None:
         """The first input that is the same array as this one, if there is one before it."""
         places = self.inputs[self.first_input :]
         if k >= len(places) or k in self.reused:
