@@ -61,7 +61,7 @@ WITHOUT_BARRIER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kernel", [copies, signals, barrier_in_scratch], ids=str)
+@pytest.mark.parametrize("kernel", [copies, signals, barrier_in_scratch])
 def test_by_default_and_then_it_is_told(kernel: Any) -> None:
     verdict, _, report = judge(ring(kernel), X)
     assert verdict == "safe", str(report)
